@@ -1,0 +1,11 @@
+"""pmdc: probabilistic multi-dimensional classification.
+
+Learns the conditional joint distribution P(Y1..YK | x) of several class variables from a table with numbers and
+categories, and answers questions about it.
+"""
+
+from pmdc.classifier import GBNC
+
+__version__ = "0.1.0"
+
+__all__ = ["GBNC", "__version__"]

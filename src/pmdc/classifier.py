@@ -1,0 +1,442 @@
+"""GBNC: the classifier that puts the phases together.
+
+    read the table -> candidate parent sets -> local models and their scores (P1) -> best DAG (P2)
+    -> the winners fitted again, with back-off -> conditional tables -> joint distribution -> decision
+
+Each step is a module; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from pmdc import criteria
+from pmdc.base import MultiDimensionalClassifier
+from pmdc.candidates import (
+    ParentRules,
+    ParentSet,
+    ScoreTable,
+    backoff_chain,
+    predicted_models,
+    restrict,
+    score_parent_sets,
+    settle_features,
+)
+from pmdc.edges import parent_rules
+from pmdc.inference import JointDistribution, JunctionTree
+from pmdc.learners import LocalLearner, LocalTask, make_learner
+from pmdc.learners.estimator import MinMax, has_random_state
+from pmdc.network import Network, Node, fit_node
+from pmdc.partition import Partition
+from pmdc.search import Structure, find_structure
+from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
+
+_CHUNK = 16
+"""Parent sets in one parallel task: enough to outweigh sending it."""
+
+_MANY_MODELS = 1_000_000
+"""Above this many local models a fit without `max_candidates` warns before it starts."""
+
+
+class GBNC(MultiDimensionalClassifier):
+    """Generalised Bayesian network classifier: P(Y1..YK | x) as a Bayesian network of local classifiers.
+
+    The structure is a DAG over the class variables in which discrete features may be parents too. Each class
+    variable has one probabilistic classifier of the continuous features for each configuration of its parents.
+    The DAG of greatest score is found exactly among all DAGs within the limits given here.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        The local model; None is `pmdc.learners.Logistic()`.
+    loss : {"hamming", "subset"}, default="hamming"
+        The loss that `predict` minimises when it is not told otherwise.
+    criterion : {"bic", "cll"} or callable, default="bic"
+        The score of a parent set is the log-likelihood of its local models minus a penalty. "bic" is the
+        paper's: 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the weights;
+        "cll" has none; a function (n_states, parent_states, n_rows) returns any other.
+    prune : {"lemma", "definition", None}, default="lemma"
+        Which parent sets need no score. "lemma" keeps the optimum; "definition" is the paper's refinement, which
+        can lose it; None scores all.
+    max_parents : int, default=3
+        Most class variables in a parent set.
+    max_discrete_parents : int, default=3
+        Most discrete features in a parent set.
+    max_candidates : int, default=None
+        Most parent sets to consider, over all class variables; None is no limit. Where there are more, each
+        class variable keeps those possible parents that score best alone, as many as its equal share of the limit
+        allows; a warning says so, and `structure_.status` says over what the search was exact.
+    discrete_features : "from_dtype", None or list of names, indices or booleans, default="from_dtype"
+        Which columns of X are discrete. "from_dtype": categories, strings and booleans.
+    search : {"auto", "dynamic-programming", "integer-program"}, default="auto"
+        How the best DAG is found (`pmdc.search.find_structure`).
+    required_edges, forbidden_edges : iterable of (parent, child) pairs of names, default=None
+        Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
+    backoff : {"parents", "none", "paper"}, default="parents"
+        What is answered for states and configurations that have no rows. "parents": the model with fewer
+        parents, so that nothing has probability zero. "none": zero for absent states, the uniform distribution
+        for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
+    n_jobs : int, default=None
+        Parallel workers for the local models, as in joblib. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Where the random states of the local models come from. None leaves an estimator's own in place.
+    verbose : int, default=0
+        1 reports the phases on the standard error stream.
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+        The states of each class variable.
+    graph_ : networkx.DiGraph
+        The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete").
+    structure_ : pmdc.search.Structure
+        Parents, score, bound, gap, status, seconds.
+    scores_ : dict
+        The score table: class variable -> {frozenset of parents: score}.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where all columns of X have string names.
+
+    Notes
+    -----
+    A value of a discrete feature that was not seen in `fit` makes a configuration without rows: it is answered
+    by the model without that parent, with a warning.
+
+    Examples
+    --------
+    >>> from pmdc import GBNC
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(500, random_state=0)
+    >>> train, test = slice(0, 400), slice(400, 500)
+    >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
+    >>> model.structure_.status
+    'optimal'
+    >>> model.predict(data.X[test]).shape
+    (100, 4)
+    >>> [proba.shape for proba in model.predict_proba(data.X[test])]
+    [(100, 3), (100, 3), (100, 3), (100, 3)]
+    >>> bool(model.predict_joint(data.X[test]).log_prob(data.Y[test]).mean() > -4)
+    True
+    """
+
+    _unseen_answer = "Models without that parent answer for them."
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        loss: str = "hamming",
+        criterion: str | criteria.Penalty = "bic",
+        prune: str | None = "lemma",
+        max_parents: int = 3,
+        max_discrete_parents: int = 3,
+        max_candidates: int | None = None,
+        discrete_features: Any = "from_dtype",
+        search: str = "auto",
+        required_edges: Iterable[tuple[str, str]] | None = None,
+        forbidden_edges: Iterable[tuple[str, str]] | None = None,
+        backoff: str = "parents",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.estimator = estimator
+        self.loss = loss
+        self.criterion = criterion
+        self.prune = prune
+        self.max_parents = max_parents
+        self.max_discrete_parents = max_discrete_parents
+        self.max_candidates = max_candidates
+        self.discrete_features = discrete_features
+        self.search = search
+        self.required_edges = required_edges
+        self.forbidden_edges = forbidden_edges
+        self.backoff = backoff
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def as_in_paper(cls, estimator: Any = None, **parameters: Any) -> GBNC:
+        """A GBNC with the settings of the paper's experiments.
+
+        BIC, up to three class variables and three discrete features as parents, logistic regression by stochastic
+        gradient descent (or `GaussianNB()`, given as `estimator`), and ``backoff="paper"``: continuous features
+        are scaled to [0, 1] over the training rows; a configuration without rows is answered by the uniform
+        distribution; a part with one state gives it probability 1; a part whose rows have equal continuous
+        features but different states is answered by the uniform distribution and adds nothing to the score;
+        probabilities in scores are kept above the machine precision.
+
+        Parameters
+        ----------
+        estimator : scikit-learn classifier, default=None
+            None is ``SGDClassifier(loss="log_loss")``.
+        **parameters
+            Any parameter of `GBNC`, in place of the paper's.
+        """
+        settings: dict[str, Any] = {"criterion": "bic", "max_parents": 3, "max_discrete_parents": 3, "backoff": "paper"}
+        return cls(SGDClassifier(loss="log_loss") if estimator is None else estimator, **(settings | parameters))
+
+    # Learning ------------------------------------------------------------------------------------------------
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        self._check_parameters()
+        classes, table = self._classes, self._features
+        sizes = (*classes.sizes, *(len(states) for states in table.states))
+        codes = np.hstack([codes, features.discrete])
+        names = [*classes.names, *table.discrete_names]
+        rules = parent_rules(
+            classes.names,
+            table.discrete_names,
+            [table.names[i] for i in table.continuous],
+            self.max_parents,
+            self.max_discrete_parents,
+            self.required_edges,
+            self.forbidden_edges,
+        )
+        learner = self._make_learner(features.continuous, sample_weight, weighted)
+        pen = criteria.resolve(self.criterion)
+        total_weight = float(sample_weight.sum())
+        if weighted and self.criterion == "bic" and total_weight <= 1:
+            warnings.warn(
+                f"sample_weight sums to {total_weight:g}, so the penalty of criterion='bic', which grows with ln N, "
+                "is 0. Scale the weights so that they sum to the number of rows they stand for.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+        def penalty(child: int, parents: ParentSet) -> float:
+            value = float(pen(sizes[child], [sizes[p] for p in parents], total_weight))
+            if np.isnan(value):
+                raise ValueError(
+                    f"criterion={self.criterion!r} answered NaN for {names[child]!r} with parents "
+                    f"{[names[p] for p in parents]}: it must answer a number."
+                )
+            return value
+
+        with _workers(self.n_jobs) as parallel:
+
+            def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
+                chunks = [tasks[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
+                likelihoods = parallel(_log_likelihoods, learner, codes, sizes, chunks)
+                return [
+                    value - penalty(*task)
+                    for task, value in zip(tasks, (v for chunk in likelihoods for v in chunk), strict=True)
+                ]
+
+            rules, known, over = self._restrict(rules, sizes, len(codes), score)
+            scores = score_parent_sets(rules, penalty, score, self.prune, known, self._say)
+            settled = [settle_features(scores[child], len(classes.names)) for child in range(len(rules))]
+            structure = self._find_structure(settled)
+            chosen = [
+                settled[child][tuple(sorted(classes.names.index(p) for p in structure.parents[name]))][1]
+                for child, name in enumerate(classes.names)
+            ]
+            chains = [backoff_chain(scores[child], parents) for child, parents in enumerate(chosen)]
+            tasks = [[(child, chain)] for child, chain in enumerate(chains)]
+            nodes = parallel(_fit_nodes, learner, codes, sizes, tasks, sample_weight, self.backoff == "parents")
+
+        self._network = Network([node for chunk in nodes for node in chunk], learner.prepare, sizes)
+        self._junction_tree = JunctionTree(classes.sizes, self._network.class_parents)
+        self.scores_ = _named_scores(scores, names)
+        self.structure_ = replace(
+            structure,
+            parents={
+                name: frozenset(names[p] for p in parents) for name, parents in zip(classes.names, chosen, strict=True)
+            },
+            status=self._status(structure.status, over),
+        )
+        self.graph_ = _graph(self.structure_, classes.names)
+        self._say(f"structure: {self.structure_.status}, score {structure.score:.6g}, gap {structure.gap:.2g}")
+
+    def _check_parameters(self) -> None:
+        for name, value, choices in (
+            ("loss", self.loss, ("hamming", "subset")),
+            ("prune", self.prune, ("lemma", "definition", None)),
+            ("search", self.search, ("auto", "dynamic-programming", "integer-program")),
+            ("backoff", self.backoff, ("parents", "none", "paper")),
+        ):
+            if value not in choices:
+                near = difflib.get_close_matches(str(value), [c for c in choices if c], n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else "."
+                raise ValueError(f"{name}={value!r} is not known{hint} Choose from {', '.join(map(repr, choices))}.")
+        for name, count, least in (
+            ("max_parents", self.max_parents, 0),
+            ("max_discrete_parents", self.max_discrete_parents, 0),
+            ("max_candidates", 1 if self.max_candidates is None else self.max_candidates, 1),
+        ):
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
+                raise ValueError(f"{name}={count!r} must be a whole number of at least {least}.")
+
+    def _make_learner(self, X: Floats, sample_weight: Floats, weighted: bool) -> LocalLearner:
+        options: dict[str, Any] = {"smooth": self.backoff == "parents", "paper": self.backoff == "paper"}
+        if self.backoff == "paper":
+            options["prepare"] = MinMax.fit(X)
+        seed = None
+        if self.random_state is not None or not has_random_state(self.estimator):
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return make_learner(self.estimator, X, sample_weight, weighted=weighted, seed=seed, **options)
+
+    def _restrict(
+        self, rules: list[ParentRules], sizes: Sequence[int], n_rows: int, score: Callable[..., list[float]]
+    ) -> tuple[list[ParentRules], list[ScoreTable] | None, str]:
+        """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
+        n_sets = sum(rule.count() for rule in rules)
+        if self.max_candidates is not None and n_sets > self.max_candidates:
+            rules, known = restrict(rules, self.max_candidates, score)
+            kept = sum(rule.count() for rule in rules)
+            over = f"the {kept} of {n_sets} parent sets that max_candidates={self.max_candidates} leaves"
+            warnings.warn(
+                f"There are {n_sets} parent sets within max_parents={self.max_parents} and "
+                f"max_discrete_parents={self.max_discrete_parents}, more than max_candidates={self.max_candidates}. "
+                f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
+                "the structure is the best over these.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return rules, known, over
+        models = predicted_models(rules, sizes, n_rows)
+        self._say(f"{n_sets} parent sets, at most {models} local models")
+        if self.max_candidates is None and models > _MANY_MODELS:
+            warnings.warn(
+                f"{n_sets} parent sets with up to {models} local models are to be fitted, which may take long. Lower "
+                "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return rules, None, ""
+
+    def _find_structure(self, settled: Sequence[dict[ParentSet, tuple[float, ParentSet]]]) -> Structure:
+        """Phase P2, over the class variables alone: the discrete features are settled."""
+        names = self._classes.names
+        table = {
+            name: {frozenset(names[p] for p in parents): score for parents, (score, _) in settled[child].items()}
+            for child, name in enumerate(names)
+        }
+        return find_structure(table, self.search)
+
+    def _status(self, status: str, over: str) -> str:
+        limits = [over] if over else []
+        if self.prune == "definition":
+            limits.append("the parent sets that prune='definition' leaves")
+        return f"{status} over {' and '.join(limits)}" if limits else status
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"[GBNC] {message}\n")
+
+    # Predicting ----------------------------------------------------------------------------------------------
+
+    def _distribution(self, features: Features) -> JointDistribution:
+        return JointDistribution(
+            self._classes, self._network.class_parents, self._network.tables(features), self._junction_tree
+        )
+
+    def _cells_per_row(self) -> int:
+        return self._network.cells_per_row
+
+    def _used_discrete(self) -> list[int]:
+        n_classes = len(self._classes.names)
+        return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
+
+
+# Parallel work ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _workers(n_jobs: int | None) -> Iterator[Callable[..., list[Any]]]:
+    """A function that runs ``work(learner, codes, sizes, chunk, *rest)`` for all chunks, in order.
+
+    Warnings of the workers would get lost or come once for each part: they are gathered, and each kind is
+    given once.
+    """
+    with Parallel(n_jobs=n_jobs) as pool:
+
+        def run(
+            work: Callable[..., Any], learner: LocalLearner, codes: Codes, sizes: Any, chunks: Any, *rest: Any
+        ) -> list[Any]:
+            answers = pool(delayed(_quietly)(work, learner, codes, sizes, chunk, *rest) for chunk in chunks)
+            _warn_once([warning for _, caught in answers for warning in caught])
+            return [answer for answer, _ in answers]
+
+        yield run
+
+
+def _quietly(work: Callable[..., Any], *arguments: Any) -> tuple[Any, list[tuple[type[Warning], str]]]:
+    # One thread each: the workers share the cores already, and sums come out the same bits for any n_jobs.
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer = work(*arguments)
+    return answer, [(warning.category, str(warning.message)) for warning in caught]
+
+
+def _warn_once(caught: Sequence[tuple[type[Warning], str]]) -> None:
+    kinds = Counter((category, re.sub(r"[\d.]+", "#", message)) for category, message in caught)
+    seen = set()
+    for category, message in caught:
+        kind = category, re.sub(r"[\d.]+", "#", message)
+        if kind not in seen:
+            seen.add(kind)
+            often = f" (and {kinds[kind] - 1} times more, with other numbers)" if kinds[kind] > 1 else ""
+            warnings.warn(message + often, category, stacklevel=4)
+
+
+def _log_likelihoods(
+    learner: LocalLearner, codes: Codes, sizes: Sequence[int], tasks: Sequence[tuple[int, ParentSet]]
+) -> list[float]:
+    """Phase P1 for some parent sets: C(Y, D), the sum of the log-likelihoods of all parts."""
+    return [
+        learner.log_likelihood(LocalTask(child, codes[:, child], sizes[child], Partition(codes, parents, sizes)))
+        for child, parents in tasks
+    ]
+
+
+def _fit_nodes(
+    learner: LocalLearner,
+    codes: Codes,
+    sizes: Sequence[int],
+    tasks: Sequence[tuple[int, Sequence[ParentSet]]],
+    sample_weight: Floats,
+    backoff: bool,
+) -> list[Node]:
+    return [fit_node(learner, child, codes, sizes, chain, sample_weight, backoff) for child, chain in tasks]
+
+
+# Names --------------------------------------------------------------------------------------------------------
+
+
+def _named_scores(scores: Sequence[ScoreTable], names: Sequence[str]) -> dict[str, dict[frozenset[str], float]]:
+    return {
+        names[child]: {frozenset(names[p] for p in parents): score for parents, score in table.items()}
+        for child, table in enumerate(scores)
+    }
+
+
+def _graph(structure: Structure, class_names: Sequence[str]) -> networkx.DiGraph:
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(class_names, kind="class")
+    for child, parents in structure.parents.items():
+        for parent in sorted(parents):
+            if parent not in graph:
+                graph.add_node(parent, kind="discrete")
+            graph.add_edge(parent, child)
+    return graph

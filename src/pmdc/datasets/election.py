@@ -1,0 +1,111 @@
+"""The American National Election Study of 1996: a real mixed table that comes with statsmodels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pmdc.datasets._extra import require
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+_EDUCATION = (
+    "8 grades or less",
+    "some high school",
+    "high school",
+    "some college",
+    "associate degree",
+    "bachelor degree",
+    "advanced degree",
+)
+_VOTE = ("Clinton", "Dole")
+_PARTY = (
+    "strong Democrat",
+    "weak Democrat",
+    "leaning Democrat",
+    "independent",
+    "leaning Republican",
+    "weak Republican",
+    "strong Republican",
+)
+_LEANING = (
+    "extremely liberal",
+    "liberal",
+    "slightly liberal",
+    "moderate",
+    "slightly conservative",
+    "conservative",
+    "extremely conservative",
+)
+# Column in the survey, code of the first state, states in their natural order.
+_CLASS_VARIABLES = {
+    "vote": ("vote", 0, _VOTE),
+    "party": ("PID", 0, _PARTY),
+    "self": ("selfLR", 1, _LEANING),
+    "clinton": ("ClinLR", 1, _LEANING),
+    "dole": ("DoleLR", 1, _LEANING),
+}
+
+_DESCRIPTION = """\
+American National Election Study 1996: 944 respondents, 4 continuous features, 1 discrete feature, 5 class variables
+
+Features
+  age             years
+  education       7 states, from 8 grades or less to an advanced degree
+  income          bracket of the household's income: 1 (less than $3,000) to 24 ($105,000 and over)
+  log_population  log(population of the census place in thousands + 0.1)
+  tv_news         times a week that the respondent watches the news on television
+
+Class variables
+  vote            expected vote: Clinton or Dole
+  party           party identification, 7 states from strong Democrat to strong Republican
+  self            where respondents place themselves, 7 states from extremely liberal to extremely conservative
+  clinton, dole   where they place Bill Clinton and Bob Dole, the same 7 states
+
+Source: The American National Election Studies, https://electionstudies.org; the subset "anes96" of statsmodels.
+Licence: public domain.
+
+The states of education are named as in the survey's own scale; the notes in statsmodels call the last three
+college, master's and PhD, which would make more than a third of the respondents masters and doctors."""
+
+
+def load_election() -> Bunch:
+    """Load the 1996 US election survey: vote, party and political placements of 944 respondents.
+
+    No network is needed: the table comes with statsmodels (``pip install "pmdc[data]"``).
+
+    Returns
+    -------
+    Bunch
+        With ``X`` (age, education, income, log_population, tv_news; education is discrete), ``Y`` (vote, party,
+        self, clinton, dole; ordered categories that declare all states) and ``DESCR``.
+
+    Examples
+    --------
+    >>> from pmdc.datasets import load_election
+    >>> survey = load_election()
+    >>> survey.X.shape, list(survey.Y.columns)
+    ((944, 5), ['vote', 'party', 'self', 'clinton', 'dole'])
+    >>> survey.Y.iloc[0].to_list()[:3]
+    ['Dole', 'strong Republican', 'extremely conservative']
+    """
+    pd = require("pandas")
+    raw = require("statsmodels.datasets").anes96.load_pandas().data
+    # scikit-learn imports pandas where it is installed, so this too waits until a table is asked for.
+    from sklearn.utils import Bunch
+
+    def ordered(column: str, first: int, states: tuple[str, ...]) -> object:
+        codes = raw[column].astype(int) - first
+        return pd.Categorical.from_codes(codes, categories=states, ordered=True)
+
+    X = pd.DataFrame(
+        {
+            "age": raw["age"].astype(float),
+            "education": ordered("educ", 1, _EDUCATION),
+            "income": raw["income"].astype(float),
+            "log_population": raw["logpopul"].astype(float),
+            "tv_news": raw["TVnews"].astype(float),
+        }
+    )
+    Y = pd.DataFrame({name: ordered(*source) for name, source in _CLASS_VARIABLES.items()})
+    return Bunch(X=X, Y=Y, DESCR=_DESCRIPTION)

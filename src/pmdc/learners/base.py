@@ -1,0 +1,88 @@
+"""The two protocols of phase P1: what learns local models, and what was learned.
+
+A `LocalLearner` knows the continuous features of the training rows. Given one class variable and one partition
+of the rows it fits one model P(Y | pi, x) for each part (Eq. "Local_Classifiers") and returns either their
+log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pmdc.partition import Partition
+from pmdc.table import Codes, Floats
+
+
+@dataclass(frozen=True)
+class LocalTask:
+    """One class variable and one parent set: what phase P1 fits.
+
+    Attributes
+    ----------
+    child : int
+        The class variable.
+    codes : array of shape (n,)
+        The states of the class variable.
+    n_states : int
+    partition : Partition
+        The rows grouped by the configuration of the parent set.
+    """
+
+    child: int
+    codes: Codes
+    n_states: int
+    partition: Partition
+
+
+Preparation = Callable[[Floats], Floats]
+"""Brings the continuous features of any rows into the form that the models use."""
+
+
+class LocalModels(Protocol):
+    """The fitted local models of one class variable, one for each observed configuration."""
+
+    def log_proba(self, X: Floats, part: Codes) -> Floats:
+        """log P(Y | pi, x) for prepared rows, each under the model of its part; shape (n, n_states).
+
+        A state that has no row in the part, and every state where the part is -1, gets -inf.
+        """
+
+
+class LocalLearner(Protocol):
+    """Fits local models on the continuous features of the training rows."""
+
+    prepare: Preparation
+
+    def fit(self, task: LocalTask) -> LocalModels:
+        """Fit the local models of a task."""
+
+    def log_likelihood(self, task: LocalTask) -> float:
+        """C(Y, D): the (weighted) log-likelihood of the local models on their own rows."""
+
+
+def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
+    """The parts that occur, with their rows; one sort for all of them. Rows without a part are left out."""
+    order = np.argsort(part, kind="stable")
+    present, starts = np.unique(part[order], return_index=True)
+    for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        if number >= 0:
+            yield number, rows
+
+
+def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
+    """Let no state that was seen in a part have probability zero there.
+
+    Forests, neighbours and others answer 0 for states that they have seen. Where a model does so, the state
+    gets its share of the probability that one row more could have had: its frequency in the part times
+    1 / (1 + weight of the part); the others give way in proportion.
+    """
+    zero = np.isneginf(log_proba)
+    if not zero.any():
+        return log_proba
+    mass = np.where(zero, frequencies / (1.0 + weight), 0.0)
+    with np.errstate(divide="ignore"):
+        return np.where(zero, np.log(mass), log_proba + np.log1p(-mass.sum(axis=1, keepdims=True)))

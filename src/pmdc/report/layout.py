@@ -1,0 +1,425 @@
+"""Layered layout of a DAG whose nodes are boxes: parents above children, no box or edge over another box.
+
+The steps are those of Sugiyama's method: layers, bends where an edge passes a layer, an order inside each
+layer with few crossings, horizontal places, and last the curves. Nothing here knows how the graph will be
+drawn; lengths are in the unit in which the sizes of the boxes are given (`pmdc.report.graph` uses points).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Floats = npt.NDArray[np.float64]
+Node = Hashable
+Edge = tuple[Node, Node]
+
+# Least distance between two boxes of a layer, and of an edge that passes a layer from what is beside it.
+_BOX_GAP = 22.0
+_BEND_GAP = 13.0
+# Least and greatest distance between two layers; it grows with how far the edges have to go sideways.
+_LAYER_GAP = (32.0, 72.0)
+# Distance between two arrow heads on a box, where the box is wide enough.
+_PORT_GAP = 9.0
+# Distance that a smoothed edge keeps from the boxes it passes.
+_CLEARANCE = 5.0
+# Number of boxes in a layer above which those that can stand elsewhere do.
+_MOST_IN_LAYER = 6
+_SWEEPS = 12
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle, given by its centre."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def left(self) -> float:
+        return self.x - self.width / 2
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width / 2
+
+    @property
+    def bottom(self) -> float:
+        return self.y - self.height / 2
+
+    @property
+    def top(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is; y points upwards, and all boxes and edges lie in [0, width] x [0, height].
+
+    Attributes
+    ----------
+    boxes : dict of node to Box
+    routes : dict of edge to array of shape (3 m + 1, 2)
+        Control points of m cubic Bézier curves in a row, from the lower border of the parent to the upper
+        border of the child.
+    layers : dict of node to int
+        Counted from the top; a parent's layer is less than its child's.
+    width, height : float
+    """
+
+    boxes: dict[Node, Box]
+    routes: dict[Edge, Floats]
+    layers: dict[Node, int]
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class _Bend:
+    """A place in a layer that an edge passes on its way to a layer further down."""
+
+    edge: Edge
+    layer: int
+
+
+_Item = Hashable  # a node or a bend
+_Rows = list[list[_Item]]
+_Neighbours = dict[_Item, list[_Item]]
+
+
+def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]]) -> Layout:
+    """Lay out a DAG from top to bottom.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph
+    sizes : mapping of node to (width, height)
+
+    Raises
+    ------
+    ValueError
+        If the graph has a cycle.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from pmdc.report.layout import layered_layout
+    >>> layout = layered_layout(nx.DiGraph([("party", "vote")]), {"party": (50, 20), "vote": (40, 20)})
+    >>> layout.boxes["party"].bottom > layout.boxes["vote"].top
+    True
+    """
+    layers = _assign_layers(graph)
+    paths = {edge: _path(edge, layers) for edge in graph.edges}
+    rows: _Rows = [[] for _ in range(max(layers.values(), default=-1) + 1)]
+    for node, layer in layers.items():
+        rows[layer].append(node)
+    for path in paths.values():
+        for bend in path[1:-1]:
+            assert isinstance(bend, _Bend)
+            rows[bend.layer].append(bend)
+    above: _Neighbours = {item: [] for row in rows for item in row}
+    below: _Neighbours = {item: [] for row in rows for item in row}
+    for path in paths.values():
+        for upper, lower in pairwise(path):
+            below[upper].append(lower)
+            above[lower].append(upper)
+
+    rows = _order(rows, above, below)
+    widths = {item: 0.0 if isinstance(item, _Bend) else sizes[item][0] for row in rows for item in row}
+    x = _horizontal_places(rows, above, below, widths)
+    bands, height = _bands(rows, below, x, sizes)
+    boxes = {node: Box(x[node], sum(bands[layer]) / 2, *sizes[node]) for node, layer in layers.items()}
+    routes = _routes(paths, boxes, bands, layers, x)
+    width = max((x[item] + widths[item] / 2 for item in x), default=0.0)
+    return Layout(boxes, routes, layers, width, height)
+
+
+# Layers ----------------------------------------------------------------------------------------------------
+
+
+def _assign_layers(graph: nx.DiGraph) -> dict[Node, int]:
+    """The layer of each node: its topological generation, except for those that have no parents.
+
+    These (discrete features above all) stand just above the first of their children, so that fewer edges are
+    long; if too many would stand side by side, some go further up. Nodes without edges come last, in rows.
+    """
+    import networkx as nx
+
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = [parent for parent, *_ in nx.find_cycle(graph)]
+        raise ValueError(f"The graph has a cycle: {' -> '.join(str(node) for node in [*cycle, cycle[0]])}.")
+    alone = [node for node in graph if graph.degree(node) == 0]
+    layers = {node: i for i, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
+    for node in alone:
+        del layers[node]
+    roots = [node for node in layers if graph.in_degree(node) == 0]
+    for node in roots:
+        layers[node] = min(layers[child] for child in graph.successors(node)) - 1
+
+    _spread_roots(layers, sorted(roots, key=graph.out_degree))
+    first = max(layers.values(), default=-1) + 1
+    n_rows = -(-len(alone) // _MOST_IN_LAYER)
+    layers.update({node: first + i * n_rows // len(alone) for i, node in enumerate(alone)})
+    return {node: layers[node] for node in graph}
+
+
+def _spread_roots(layers: dict[Node, int], roots: Sequence[Node]) -> None:
+    """Move roots up from layers that are too full, the first ones first; then count the layers from 0 again."""
+    layer = max(layers.values(), default=-1)
+    while layer >= min(layers.values(), default=0):
+        count = sum(other == layer for other in layers.values())
+        keep = _MOST_IN_LAYER
+        if layer == min(layers.values()):  # what goes up makes new layers: share evenly among them
+            keep = -(-count // -(-count // _MOST_IN_LAYER))
+        for node in [node for node in roots if layers[node] == layer][: max(count - keep, 0)]:
+            layers[node] -= 1
+        layer -= 1
+    top = min(layers.values(), default=0)
+    layers.update({node: layer - top for node, layer in layers.items()})
+
+
+def _path(edge: Edge, layers: Mapping[Node, int]) -> list[_Item]:
+    parent, child = edge
+    return [parent, *(_Bend(edge, layer) for layer in range(layers[parent] + 1, layers[child])), child]
+
+
+# Order inside the layers -----------------------------------------------------------------------------------
+
+
+def _order(rows: _Rows, above: _Neighbours, below: _Neighbours) -> _Rows:
+    """Order each row so that few edges cross: barycentre sweeps down and up, and exchanges of neighbours."""
+    best, fewest = rows, _crossings(rows, below)
+    # Another start may lead to fewer crossings; the second is the mirror image of the first row by row.
+    for start in (rows, [row[::-1] if i % 2 else row for i, row in enumerate(rows)]):
+        rows = [list(row) for row in start]
+        for sweep in range(_SWEEPS):
+            if sweep % 2 == 0:
+                for fixed, row in pairwise(rows):
+                    _sort_by_barycentre(row, fixed, above)
+            else:
+                for fixed, row in pairwise(reversed(rows)):
+                    _sort_by_barycentre(row, fixed, below)
+            _exchange_neighbours(rows, above, below)
+            crossings = _crossings(rows, below)
+            if crossings < fewest:
+                best, fewest = [list(row) for row in rows], crossings
+    return best
+
+
+def _sort_by_barycentre(row: list[_Item], fixed: Sequence[_Item], neighbours: _Neighbours) -> None:
+    position = {item: i for i, item in enumerate(fixed)}
+    # What has no neighbours there keeps its place relative to the length of the row.
+    centre = {item: (i + 0.5) / len(row) * len(fixed) - 0.5 for i, item in enumerate(row)}
+    for item in row:
+        if neighbours[item]:
+            centre[item] = sum(position[other] for other in neighbours[item]) / len(neighbours[item])
+    row.sort(key=centre.__getitem__)
+
+
+def _exchange_neighbours(rows: _Rows, above: _Neighbours, below: _Neighbours) -> None:
+    position = {item: i for row in rows for i, item in enumerate(row)}
+
+    def gain(first: _Item, second: _Item) -> int:
+        total = 0
+        for neighbours in (above, below):
+            ours = sorted(position[other] for other in neighbours[first])
+            theirs = sorted(position[other] for other in neighbours[second])
+            total += _inversions(ours, theirs) - _inversions(theirs, ours)
+        return total
+
+    improved = True
+    while improved:
+        improved = False
+        for row in rows:
+            for i in range(len(row) - 1):
+                if gain(row[i], row[i + 1]) > 0:
+                    row[i], row[i + 1] = row[i + 1], row[i]
+                    position[row[i]], position[row[i + 1]] = i, i + 1
+                    improved = True
+
+
+def _inversions(first: Iterable[int], second: Sequence[int]) -> int:
+    """Number of pairs of which the first is the greater; the second numbers are sorted."""
+    return sum(bisect_left(second, place) for place in first)
+
+
+def _crossings(rows: _Rows, below: _Neighbours) -> int:
+    total = 0
+    for upper, lower in pairwise(rows):
+        position = {item: i for i, item in enumerate(lower)}
+        seen: list[int] = []
+        for item in upper:
+            ends = [position[other] for other in below[item]]
+            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+# Places ----------------------------------------------------------------------------------------------------
+
+
+def _horizontal_places(
+    rows: _Rows, above: _Neighbours, below: _Neighbours, widths: Mapping[_Item, float]
+) -> dict[_Item, float]:
+    """Keep the edges short (least squares), row after row until nothing moves; the least place is 0."""
+    gaps = [[_gap(a, b, widths) for a, b in pairwise(row)] for row in rows]
+    x: dict[_Item, float] = {}
+    for row, gap in zip(rows, gaps, strict=True):
+        places = _cumulated(gap)
+        x.update(zip(row, (places - places.mean()).tolist(), strict=True))
+    joined = [i for i, row in enumerate(rows) if any(above[item] or below[item] for item in row)]
+    for sweep in range(200):
+        moved = 0.0
+        for i in joined if sweep % 2 == 0 else reversed(joined):
+            wanted, weights = np.empty(len(rows[i])), np.empty(len(rows[i]))
+            for j, item in enumerate(rows[i]):
+                others = [*above[item], *below[item]]
+                pulls = [_weight(item, other) for other in others]
+                weights[j] = sum(pulls)
+                wanted[j] = np.dot(pulls, [x[other] for other in others]) / weights[j]
+            places = _separate(wanted, gaps[i], weights)
+            moved = max(moved, *(abs(place - x[item]) for item, place in zip(rows[i], places, strict=True)))
+            x.update(zip(rows[i], places.tolist(), strict=True))
+        if moved < 0.05:
+            break
+
+    def extent(items: Iterable[_Item]) -> tuple[float, float]:
+        sides = [(x[item] - widths[item] / 2, x[item] + widths[item] / 2) for item in items]
+        return min((left for left, _ in sides), default=0.0), max((right for _, right in sides), default=0.0)
+
+    # The rows of nodes without edges are centred below the rest, which may have drifted.
+    drift = sum(extent(item for i in joined for item in rows[i])) / 2
+    for i in set(range(len(rows))) - set(joined):
+        x.update({item: x[item] + drift for item in rows[i]})
+    left, _ = extent(x)
+    return {item: place - left for item, place in x.items()}
+
+
+def _gap(first: _Item, second: _Item, widths: Mapping[_Item, float]) -> float:
+    """Least distance between the centres of two neighbours in a row."""
+    bends = isinstance(first, _Bend) or isinstance(second, _Bend)
+    return (widths[first] + widths[second]) / 2 + (_BEND_GAP if bends else _BOX_GAP)
+
+
+def _weight(first: _Item, second: _Item) -> float:
+    """Long edges should be straight: the pieces between two bends weigh most."""
+    return (1.0, 2.0, 8.0)[isinstance(first, _Bend) + isinstance(second, _Bend)]
+
+
+def _separate(wanted: Floats, gaps: Sequence[float], weights: Floats | None = None) -> Floats:
+    """The places nearest to the wanted ones, in the same order and at least the gaps apart."""
+    from scipy.optimize import isotonic_regression
+
+    offsets = _cumulated(gaps)
+    return np.asarray(isotonic_regression(wanted - offsets, weights=weights).x) + offsets
+
+
+def _cumulated(gaps: Sequence[float]) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(gaps)])
+
+
+def _bands(
+    rows: _Rows, below: _Neighbours, x: Mapping[_Item, float], sizes: Mapping[Node, tuple[float, float]]
+) -> tuple[list[tuple[float, float]], float]:
+    """Top and bottom of each layer, and the height of the whole."""
+    depths, depth = [], 0.0
+    for row in rows:
+        thickness = max(sizes[item][1] for item in row if not isinstance(item, _Bend))
+        depths.append((depth, depth + thickness))
+        sideways = max((abs(x[item] - x[other]) for item in row for other in below[item]), default=0.0)
+        depth += thickness + float(np.clip(0.45 * sideways, *_LAYER_GAP))
+    height = depths[-1][1] if depths else 0.0
+    return [(height - top, height - bottom) for top, bottom in depths], height
+
+
+# Edges -----------------------------------------------------------------------------------------------------
+
+
+def _routes(
+    paths: Mapping[Edge, Sequence[_Item]],
+    boxes: Mapping[Node, Box],
+    bands: Sequence[tuple[float, float]],
+    layers: Mapping[Node, int],
+    x: Mapping[_Item, float],
+) -> dict[Edge, Floats]:
+    starts = _ports({edge: (edge[0], x[path[1]]) for edge, path in paths.items()}, boxes)
+    ends = _ports({edge: (edge[1], x[path[-2]]) for edge, path in paths.items()}, boxes)
+    routes = {}
+    for edge, path in paths.items():
+        passed = [bands[layers[edge[0]] + i] for i in range(1, len(path) - 1)]
+        places = [x[bend] for bend in path[1:-1]]
+        start, end = (starts[edge], boxes[edge[0]].bottom), (ends[edge], boxes[edge[1]].top)
+        middles = [(place, sum(band) / 2) for place, band in zip(places, passed, strict=True)]
+        smooth = _curve([start, *middles, end])
+        if _is_clear(smooth, [box for node, box in boxes.items() if node not in edge]):
+            routes[edge] = smooth
+            continue
+        # An edge that goes straight down through layers and bends only between them touches no box.
+        corners = [(place, level) for place, band in zip(places, passed, strict=True) for level in band]
+        leave, arrive = (start[0], bands[layers[edge[0]]][1]), (end[0], bands[layers[edge[1]]][0])
+        routes[edge] = _curve([start, leave, *corners, arrive, end])
+    return routes
+
+
+def _ports(aims: Mapping[Edge, tuple[Node, float]], boxes: Mapping[Node, Box]) -> dict[Edge, float]:
+    """Where each edge meets the border of a box: on the side it comes from, apart from the others."""
+    at_box: dict[Node, list[tuple[float, Edge]]] = {}
+    for edge, (node, aim) in aims.items():
+        at_box.setdefault(node, []).append((aim, edge))
+    ports = {}
+    for node, edges in at_box.items():
+        box = boxes[node]
+        edges.sort(key=lambda pair: pair[0])
+        reach = 0.36 * box.width
+        wanted = np.array([np.clip(0.12 * (aim - box.x), -reach, reach) for aim, _ in edges])
+        gap = min(_PORT_GAP, 2 * reach / max(len(edges) - 1, 1))
+        offsets = np.clip(_separate(wanted, [gap] * (len(edges) - 1)), -reach, reach)
+        ports.update({edge: box.x + float(offset) for (_, edge), offset in zip(edges, offsets, strict=True)})
+    return ports
+
+
+def _curve(stops: Sequence[tuple[float, float]]) -> Floats:
+    """Control points of Bézier curves through the stops, from top to bottom.
+
+    Between two stops the curve never swings beyond them; it is vertical at its ends and where it turns back.
+    """
+    stops = [stop for i, stop in enumerate(stops) if i == 0 or stop[1] != stops[i - 1][1]]
+    pieces = [(x1 - x0) / (y1 - y0) for (x0, y0), (x1, y1) in pairwise(stops)]
+    # The harmonic mean of the slopes on both sides, as in monotone cubic interpolation.
+    inner = [2 * a * b / (a + b) if a * b > 0 else 0.0 for a, b in pairwise(pieces)]
+    points = [stops[0]]
+    for ((x0, y0), (x1, y1)), (slope0, slope1) in zip(
+        pairwise(stops), pairwise([0.0, *inner, 0.0]), strict=True
+    ):
+        reach = 0.42 * (y1 - y0)
+        points += [(x0 + slope0 * reach, y0 + reach), (x1 - slope1 * reach, y1 - reach), (x1, y1)]
+    return np.array(points)
+
+
+def sample_route(route: Floats, n_points: int = 24) -> Floats:
+    """Points along a route, n_points on each of its Bézier curves."""
+    t = np.linspace(0.0, 1.0, n_points)[:, None]
+    basis = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
+    curves = [sum(b * route[i + j] for j, b in enumerate(basis)) for i in range(0, len(route) - 1, 3)]
+    return np.concatenate(curves)
+
+
+def _is_clear(route: Floats, boxes: Iterable[Box]) -> bool:
+    x, y = sample_route(route).T
+    for box in boxes:
+        beside = (x < box.left - _CLEARANCE) | (x > box.right + _CLEARANCE)
+        if not (beside | (y < box.bottom - _CLEARANCE) | (y > box.top + _CLEARANCE)).all():
+            return False
+    return True

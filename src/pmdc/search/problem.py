@@ -1,0 +1,205 @@
+"""The score table in the form that the exact methods work on.
+
+Class variables become positions and parent sets become bit masks. Of each class variable only those sets
+remain that may stand in a best DAG, best first, and instead of its score each carries its *regret*: what is
+lost against the best set of the same class variable. A DAG of least total regret is a DAG of greatest score.
+"""
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .structure import show_set
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Candidate parent sets of each class variable, in the order of preference.
+
+    A set is preferred to another if it has the greater score; at equal scores if it has fewer parents; then
+    if its parents stand earlier in the score table. Both exact methods name a parent set by its rank in this
+    order.
+    """
+
+    names: tuple[str, ...]
+    masks: tuple[tuple[int, ...], ...]
+    scores: tuple[tuple[float, ...], ...]
+    regrets: tuple[tuple[float, ...], ...]
+
+    def total_regret(self, ranks: Sequence[int]) -> float:
+        """What the DAG of these parent sets loses against the best set of every class variable."""
+        return math.fsum(self.regrets[child][rank] for child, rank in enumerate(ranks))
+
+    def total_score(self, ranks: Sequence[int]) -> float:
+        """The score of the DAG of these parent sets."""
+        return math.fsum(self.scores[child][rank] for child, rank in enumerate(ranks))
+
+    def parents(self, ranks: Sequence[int]) -> dict[str, frozenset[str]]:
+        """The DAG of these parent sets, by name."""
+        return {
+            name: frozenset(self.names[parent] for parent in members(self.masks[child][rank]))
+            for child, (name, rank) in enumerate(zip(self.names, ranks, strict=True))
+        }
+
+
+class Outcome(NamedTuple):
+    """What an exact method hands back: the rank of each parent set, and what it proved."""
+
+    ranks: list[int]
+    least_regret: float  # no DAG has less
+    status: str
+
+
+def members(mask: int) -> list[int]:
+    """The positions of the class variables in a bit mask, in ascending order."""
+    return [position for position in range(mask.bit_length()) if mask >> position & 1]
+
+
+def build_problem(
+    scores: Mapping[str, Mapping[frozenset[str], float]],
+    required: Mapping[str, set[str]],
+    forbidden: Mapping[str, set[str]],
+) -> Problem:
+    """Drop what the edges exclude and what is dominated, and rank the rest."""
+    bit = {name: 1 << position for position, name in enumerate(scores)}
+    masks, values = [], []
+    for child, table in scores.items():
+        # The required parents are in every set that remains, so dominance compares only allowed sets.
+        allowed = {
+            sum(bit[parent] for parent in parents): score
+            for parents, score in table.items()
+            if required[child] <= parents and not forbidden[child] & parents
+        }
+        if not allowed:
+            raise ValueError(_nothing_left(child, table, required[child], forbidden[child]))
+        ranked = _undominated(allowed)
+        masks.append(tuple(ranked))
+        values.append(tuple(allowed[mask] for mask in ranked))
+    regrets = tuple(tuple(row[0] - score for score in row) for row in values)
+    return Problem(tuple(scores), tuple(masks), tuple(values), regrets)
+
+
+def _nothing_left(
+    child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]
+) -> str:
+    message = f"scores[{child!r}] has no parent set left: "
+    if not table:
+        return message + "give at least one set a score above -inf, such as {frozenset(): 0.0}"
+    return message + (
+        f"none of its {len(table)} sets with a score above -inf has all of its required parents "
+        f"{show_set(required)} and none of its forbidden parents {show_set(forbidden)}; add such a set or "
+        "relax required_edges and forbidden_edges"
+    )
+
+
+def _undominated(scores: Mapping[int, float]) -> list[int]:
+    """The sets that score more than each of their subsets, in the order of preference.
+
+    Exact: replacing a set by a subset takes edges away, which keeps a DAG a DAG.
+    """
+    preference = sorted(scores, key=lambda mask: (-scores[mask], mask.bit_count(), members(mask)))
+
+    # Two ways to the same answer. Small sets have few subsets, which are looked up with the subsets' own
+    # results kept; large sets have too many, and are compared with each preferred set instead.
+    everyone, widest = 0, 0
+    for mask in scores:
+        everyone |= mask
+        widest = max(widest, mask.bit_count())
+    subsets = min(sum(1 << mask.bit_count() for mask in scores), 1 << everyone.bit_count())
+    if subsets * (widest + 1) > len(scores) ** 2:
+        kept: list[int] = []
+        for mask in preference:
+            if not any(other & mask == other for other in kept):
+                kept.append(mask)
+        return kept
+
+    known: dict[int, float] = {}
+
+    def best_subset(mask: int) -> float:
+        """The greatest score among the proper subsets of a set."""
+        return max((best_within(mask ^ 1 << parent) for parent in members(mask)), default=-math.inf)
+
+    def best_within(mask: int) -> float:
+        if mask not in known:
+            known[mask] = max(scores.get(mask, -math.inf), best_subset(mask))
+        return known[mask]
+
+    return [mask for mask in preference if best_subset(mask) < scores[mask]]
+
+
+def greedy_dag(problem: Problem) -> Outcome:
+    """A first DAG: again and again place the class variable that regrets least, given those already placed.
+
+    When the largest of its regrets is taken, no class variable that is left has a set of smaller regret open to
+    it. So every DAG takes at least that regret for one of them, the result is within a factor K of the least
+    total regret, and this fails only if there is no DAG at all.
+    """
+    count = len(problem.names)
+    missing = [[mask.bit_count() for mask in row] for row in problem.masks]
+    waiting: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    open_sets: list[tuple[float, int, int]] = []
+    for child, row in enumerate(problem.masks):
+        for rank, mask in enumerate(row):
+            for parent in members(mask):
+                waiting[parent].append((child, rank))
+            if not mask:
+                open_sets.append((problem.regrets[child][rank], child, rank))
+    heapq.heapify(open_sets)
+
+    ranks = [-1] * count
+    least = 0.0
+    while open_sets:
+        regret, placed, placed_rank = heapq.heappop(open_sets)
+        if ranks[placed] >= 0:
+            continue
+        ranks[placed] = placed_rank
+        least = max(least, regret)
+        for child, rank in waiting[placed]:
+            missing[child][rank] -= 1
+            if not missing[child][rank] and ranks[child] < 0:
+                heapq.heappush(open_sets, (problem.regrets[child][rank], child, rank))
+    if -1 in ranks:
+        stuck = [name for name, rank in zip(problem.names, ranks, strict=True) if rank < 0]
+        raise ValueError(
+            f"scores admit no DAG: every parent set left for each of {show_set(stuck)} contains another of "
+            "them, so each choice has a cycle; give one of them a set without the others, such as "
+            "frozenset(), or relax required_edges and forbidden_edges"
+        )
+    return Outcome(ranks, least, "unproved")
+
+
+def is_acyclic(masks: Sequence[int]) -> bool:
+    """Whether the graph with these parents of each class variable has no cycle."""
+    placed = 0
+    left = list(enumerate(masks))
+    while left:
+        later = [(child, mask) for child, mask in left if mask & ~placed]
+        if len(later) == len(left):
+            return False
+        for child, mask in left:
+            if not mask & ~placed:
+                placed |= 1 << child
+        left = later
+    return True
+
+
+def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
+    """Replace parent sets by preferred ones of the same score as long as no cycle arises.
+
+    So the preference among equal scores does not depend on the method that found the DAG.
+    """
+    settled = list(ranks)
+    chosen = [problem.masks[child][rank] for child, rank in enumerate(settled)]
+    changed = True
+    while changed:
+        changed = False
+        for child, scores in enumerate(problem.scores):
+            current = settled[child]
+            for rank in range(scores.index(scores[current]), current):
+                if is_acyclic([*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]):
+                    settled[child], chosen[child] = rank, problem.masks[child][rank]
+                    changed = True
+                    break
+    return settled

@@ -1,0 +1,190 @@
+"""What a structure search is given and what it hands back.
+
+`Structure` is the answer of every search method. The ``check_*`` functions turn a user's arguments into plain
+values, or complain: each message names the argument, the class variable, the value and the remedy.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+Edge = tuple[str, str]
+
+# So that sums of scores cannot overflow.
+_LARGEST_SCORE = 1e300
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A DAG over the class variables and what is proved about its score.
+
+    Attributes
+    ----------
+    parents : dict of str to frozenset of str
+        The parents of each class variable, in the order of the score table.
+    score : float
+        Sum of the local scores of the chosen parent sets.
+    bound : float
+        No DAG has a score above this number. Equal to `score` if `status` is "optimal".
+    gap : float
+        ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
+    status : str
+        "optimal" if the greatest score is proved, otherwise why the search stopped: "time limit",
+        "memory limit" or "interrupted".
+    seconds : float
+        Wall-clock time of the search.
+    method : str
+        The method that was used, never "auto".
+    """
+
+    parents: dict[str, frozenset[str]]
+    score: float
+    bound: float
+    gap: float
+    status: str
+    seconds: float
+    method: str
+
+
+def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
+    """The score table with plain floats, without the sets that a score of -inf forbids."""
+    if not isinstance(scores, Mapping):
+        raise ValueError(
+            "scores must map each class variable to a dict {frozenset of parents: score}, "
+            f"but it is of type {type(scores).__name__}"
+        )
+    if not scores:
+        raise ValueError(
+            "scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}"
+        )
+    for name in scores:
+        if not isinstance(name, str):
+            raise ValueError(f"scores has the class variable {name!r}, which is not a string: use its name")
+    return {name: _check_table(name, table, scores) for name, table in scores.items()}
+
+
+def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozenset[str], float]:
+    if not isinstance(table, Mapping):
+        raise ValueError(
+            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, "
+            f"but it is of type {type(table).__name__}"
+        )
+    checked = {}
+    for parents, score in table.items():
+        if not isinstance(parents, frozenset):
+            raise ValueError(
+                f"scores[{name!r}] has the key {parents!r} of type {type(parents).__name__}: "
+                "use a frozenset of names, such as frozenset({'a', 'b'})"
+            )
+        for parent in parents:
+            if not isinstance(parent, str):
+                raise ValueError(
+                    f"scores[{name!r}] has a parent set with {parent!r}, which is not a string: use its name"
+                )
+        if name in parents:
+            raise ValueError(
+                f"scores[{name!r}] has the parent set {show_set(parents)}, which makes {name!r} its own "
+                "parent: leave that set out"
+            )
+        if unknown := sorted(parents - names.keys()):
+            raise ValueError(
+                f"scores[{name!r}] has the parent set {show_set(parents)} with the unknown parent "
+                f"{unknown[0]!r}: give {unknown[0]!r} its own entry in scores or leave that set out"
+            )
+        value = _as_float(score)
+        if value == -math.inf:
+            continue
+        if value is None or not abs(value) <= _LARGEST_SCORE:
+            raise ValueError(
+                f"scores[{name!r}] gives the parent set {show_set(parents)} the score {score!r}: use a number "
+                f"of at most {_LARGEST_SCORE:g} in size, or -inf for a set that is not allowed"
+            )
+        checked[parents] = value
+    return checked
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def show_set(parents: Iterable[str]) -> str:
+    """A parent set as text, in an order that does not change from run to run."""
+    return "{" + ", ".join(map(repr, sorted(parents))) + "}"
+
+
+def check_edges(
+    names: Sequence[str], required: Iterable[Edge] | None, forbidden: Iterable[Edge] | None
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """The required and the forbidden parents of each class variable."""
+    must = _parents_by_child("required_edges", required, names)
+    must_not = _parents_by_child("forbidden_edges", forbidden, names)
+    for child in names:
+        for parent in names:
+            if parent in must[child] & must_not[child]:
+                raise ValueError(
+                    f"the edge ({parent!r}, {child!r}) is in both required_edges and forbidden_edges: "
+                    "take it out of one of them"
+                )
+    try:
+        TopologicalSorter(must).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(map(repr, error.args[1]))
+        raise ValueError(
+            f"required_edges form the cycle {cycle}, which no DAG has: take one of its edges out"
+        ) from None
+    return must, must_not
+
+
+def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[str, set[str]]:
+    parents: dict[str, set[str]] = {name: set() for name in names}
+    remedy = "give (parent, child) pairs of class variables, such as [('a', 'b')]"
+    if edges is None:
+        return parents
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise ValueError(f"{argument} is {edges!r}: {remedy}")
+    for edge in edges:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+            raise ValueError(f"{argument} has {edge!r}, which is not a pair: {remedy}")
+        parent, child = edge
+        for end in edge:
+            if end not in parents:
+                raise ValueError(
+                    f"{argument} has the edge ({parent!r}, {child!r}), but {end!r} is not a class variable "
+                    f"of scores: use one of {', '.join(map(repr, names))}"
+                )
+        if parent == child:
+            raise ValueError(
+                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: "
+                "take it out"
+            )
+        parents[child].add(parent)
+    return parents
+
+
+def check_method(method: Any, known: Sequence[str]) -> None:
+    """Complain about a method that is not known, and suggest the nearest."""
+    if method in known:
+        return
+    nearest = get_close_matches(str(method), known, n=1, cutoff=0.0)
+    raise ValueError(
+        f"method={method!r} is not known: did you mean {nearest[0]!r}? The methods are "
+        + ", ".join(map(repr, known))
+    )
+
+
+def check_time_limit(time_limit: Any) -> float:
+    """The time limit in seconds, infinite if there is none."""
+    if time_limit is None:
+        return math.inf
+    seconds = _as_float(time_limit)
+    if seconds is None or not seconds > 0:
+        raise ValueError(
+            f"time_limit={time_limit!r} is not a positive number: give seconds, or None for no limit"
+        )
+    return seconds

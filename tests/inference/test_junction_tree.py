@@ -1,0 +1,211 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from inference.enumeration import Enumeration, networks, random_parents, random_tables
+from pmdc.inference import JunctionTree
+from pmdc.inference.junction_tree import NetworkTooWideError
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@settings(max_examples=150, deadline=None)
+@given(networks())
+def test_answers_are_those_of_enumeration(network):
+    sizes, parents, tables = network
+    tree, truth = JunctionTree(sizes, parents), Enumeration.of_network(*network)
+    for marginal, expected in zip(tree.marginals(tables), truth.marginals(), strict=True):
+        np.testing.assert_allclose(marginal, expected, atol=1e-10)
+        np.testing.assert_allclose(marginal.sum(axis=1), 1.0, atol=1e-12)
+    for k, joint in enumerate(tree.family_marginals(tables)):
+        np.testing.assert_allclose(joint, truth.joint([*parents[k], k]), atol=1e-10)
+    codes, log_prob = tree.mode(tables)
+    np.testing.assert_allclose(log_prob, truth.log_prob.max(axis=1), rtol=1e-12, atol=1e-12)
+    chosen = truth.log_prob[np.arange(len(codes)), truth.index_of(codes)]
+    np.testing.assert_allclose(log_prob, chosen, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(networks())
+def test_cliques_form_a_junction_tree(network):
+    sizes, parents, _ = network
+    tree = JunctionTree(sizes, parents)
+    for k, members in enumerate(parents):
+        assert any({k, *members} <= set(clique.scope) for clique in tree.cliques)
+    for clique in tree.cliques:
+        assert clique.parent is None or set(clique.separator) <= set(tree.cliques[clique.parent].scope)
+    assert sorted(k for clique in tree.cliques for k in clique.families) == list(range(len(sizes)))
+    assert tree.width == max(len(clique.scope) for clique in tree.cliques) - 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(networks())
+def test_chunks_do_not_matter(network):
+    sizes, parents, _ = network
+    tables = random_tables(np.random.default_rng(0), sizes, parents, 11, zeros=0.2)
+    whole = JunctionTree(sizes, parents)
+    for rows in (1, 4):
+        chunked = JunctionTree(sizes, parents, memory_budget=rows * whole.bytes_per_row)
+        assert len(list(chunked._chunks(11))) == -(-11 // rows)
+        for one, other in zip(whole.marginals(tables), chunked.marginals(tables), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-14)
+        np.testing.assert_array_equal(whole.mode(tables)[0], chunked.mode(tables)[0])
+        np.testing.assert_array_equal(whole.mode(tables)[1], chunked.mode(tables)[1])
+
+
+def test_vanishing_products_are_not_lost():
+    """Both outcomes that remain possible have a probability far below the smallest float."""
+    low = np.log(1e-300)
+    sure = [0.0, -np.inf]
+    tables = [np.array([sure])] + [np.array([[[low, 0.0], sure]]) for _ in range(3)]
+    codes, log_prob = JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).mode(tables)
+    assert codes.tolist() == [[0, 1, 0, 1]]
+    assert log_prob.tolist() == [0.0]
+    tables[1] = np.array([[sure, sure]])
+    tables[2] = np.array([[[2 * low, 3 * low], sure]])  # not normalised, to see the product itself
+    tables[3] = np.array([[[low, low], [3 * low, low]]])
+    assert JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).mode(tables)[1] == pytest.approx(3 * low)
+    with pytest.raises(ValueError, match="row 0 add up to 0"):
+        JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).marginals(tables)
+
+
+def test_ties_go_to_the_first_state():
+    sizes = [3, 2, 4]
+    even = [np.full((5, size), -np.log(size)) for size in sizes]
+    tree = JunctionTree(sizes, [(), (), ()])
+    assert not tree.mode(even)[0].any()
+    tied = np.log(np.tile([0.2, 0.4, 0.4], (5, 1)))
+    assert tree.mode([tied, *even[1:]])[0].tolist() == [[1, 0, 0]] * 5
+
+
+def test_a_tie_in_a_chain_is_broken_from_the_end_of_the_elimination_order():
+    tree = JunctionTree([2, 2], [(), (0,)])
+    unequal = [np.log([[0.5, 0.5]]), np.array([[[-np.inf, 0.0], [0.0, -np.inf]]])]
+    codes, _ = tree.mode(unequal)
+    assert codes[0, tree.order[-1]] == 0
+    assert codes[0, tree.order[0]] == 1
+
+
+def test_chain_of_sixty():
+    rng = np.random.default_rng(3)
+    length, n_rows = 60, 20
+    parents = [(), *((k - 1,) for k in range(1, length))]
+    tables = random_tables(rng, [2] * length, parents, n_rows, zeros=0.1, tiny=0.1)
+    tree = JunctionTree([2] * length, parents)
+    assert tree.width == 1
+    forward = np.exp(tables[0])
+    best = tables[0]
+    marginals = tree.marginals(tables)
+    np.testing.assert_allclose(marginals[0], forward, atol=1e-12)
+    for k in range(1, length):
+        forward = np.einsum("ni,nij->nj", forward, np.exp(tables[k]))
+        best = (best[:, :, None] + tables[k]).max(axis=1)
+        np.testing.assert_allclose(marginals[k], forward, atol=1e-12)
+    np.testing.assert_allclose(tree.mode(tables)[1], best.max(axis=1), rtol=1e-12)
+
+
+def test_star_of_many_children():
+    rng = np.random.default_rng(4)
+    parents = [(), *[(0,)] * 50]
+    tables = random_tables(rng, [3] * 51, parents, 7)
+    root = np.exp(tables[0])
+    for k, marginal in enumerate(JunctionTree([3] * 51, parents).marginals(tables)[1:], start=1):
+        np.testing.assert_allclose(marginal, np.einsum("ni,nij->nj", root, np.exp(tables[k])), atol=1e-12)
+
+
+def test_parts_without_a_connection_do_not_matter_to_each_other():
+    rng = np.random.default_rng(5)
+    sizes, parents = [2, 3, 4, 2], [(), (0,), (), (2,)]
+    tables = random_tables(rng, sizes, parents, 6)
+    marginals = JunctionTree(sizes, parents).marginals(tables)
+    alone = JunctionTree(sizes[2:], [(), (0,)]).marginals(tables[2:])
+    for one, other in zip(marginals[2:], alone, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-14)
+
+
+def test_no_rows():
+    tree = JunctionTree([2, 3], [(), (0,)])
+    tables = [np.empty((0, 2)), np.empty((0, 2, 3))]
+    assert [m.shape for m in tree.marginals(tables)] == [(0, 2), (0, 3)]
+    assert [m.shape for m in tree.family_marginals(tables)] == [(0, 2), (0, 2, 3)]
+    codes, log_prob = tree.mode(tables)
+    assert codes.shape == (0, 2)
+    assert log_prob.shape == (0,)
+
+
+def test_the_memory_is_as_foretold():
+    rng = np.random.default_rng(6)
+    sizes, parents = [2, 3, 4, 2, 3, 4, 2, 3], random_parents(rng, 8, 0.5)
+    tree = JunctionTree(sizes, parents)
+    n_rows = 64
+    tables = random_tables(rng, sizes, parents, n_rows)
+    assert len(list(tree._chunks(n_rows))) == 1
+    for question in (tree.marginals, tree.family_marginals, tree.mode):
+        tracemalloc.start()
+        answer = question(tables)
+        peak = tracemalloc.get_traced_memory()[1] - sum(array.nbytes for array in answer)
+        tracemalloc.stop()
+        assert peak <= n_rows * tree.bytes_per_row + 50_000  # the latter for Python's own objects
+
+
+def test_too_wide_is_refused_with_the_numbers():
+    parents = [()] * 39 + [tuple(range(39))]
+    with pytest.raises(NetworkTooWideError) as refusal:
+        JunctionTree([2] * 40, parents)
+    message = str(refusal.value)
+    assert "width 39" in message
+    assert f"{8 * 4 * 2**40:,}"[:2] in message
+    assert "1,073,741,824 bytes" in message
+    assert "max_parents" in message
+
+
+def test_the_budget_decides_what_is_too_wide():
+    tree = JunctionTree([4, 4, 4], [(), (0,), (0, 1)])
+    JunctionTree(tree.sizes, tree.parents, memory_budget=tree.bytes_per_row)
+    with pytest.raises(NetworkTooWideError, match=f"needs {tree.bytes_per_row:,} bytes"):
+        JunctionTree(tree.sizes, tree.parents, memory_budget=tree.bytes_per_row - 1)
+
+
+def test_the_cheaper_order_is_taken():
+    """A cycle of one large and three small variables: min-fill alone would be free to join the large one."""
+    tree = JunctionTree([50, 2, 50, 2], [(), (0,), (1,), (0, 2)])
+    assert max(np.prod([tree.sizes[v] for v in clique.scope]) for clique in tree.cliques) <= 50 * 50 * 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parents", "complaint"),
+    [
+        ([], [], "at least one class variable"),
+        ([2, 0], [(), ()], "at least one state"),
+        ([2, 2], [()], "1 entries"),
+        ([2, 2], [(), (1,)], r"parents\[1\]"),
+        ([2, 2], [(), (0, 0)], r"parents\[1\]"),
+        ([2, 2], [(), (2,)], r"parents\[1\]"),
+    ],
+)
+def test_impossible_structures(sizes, parents, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        JunctionTree(sizes, parents)
+
+
+def test_wrong_tables():
+    tree = JunctionTree([2, 2], [(), (0,)])
+    good = [np.log([[0.4, 0.6]] * 3), np.log([[[0.5, 0.5], [0.2, 0.8]]] * 3)]
+    with pytest.raises(ValueError, match="1 conditional tables"):
+        tree.marginals(good[:1])
+    with pytest.raises(ValueError, match=r"class variable 1 has shape \(3, 2\).*must be \(3, 2, 2\)"):
+        tree.mode([good[0], good[0]])
+    for wrong in (np.nan, np.inf, 0.5):
+        bad = [good[0], good[1].copy()]
+        bad[1][2, 1, 1] = wrong
+        for question in (tree.marginals, tree.mode):
+            with pytest.raises(ValueError, match=r"tables\[1\]"):
+                question(bad)
+    unnormalised = [good[0].copy(), good[1]]
+    unnormalised[0][1] = np.log([0.4, 0.5])
+    with pytest.raises(ValueError, match=r"row 1 add up to 0\.9"):
+        tree.marginals(unnormalised)
+    with pytest.raises(ValueError, match="row 0 every outcome has probability zero"):
+        tree.mode([np.full((3, 2), -np.inf), good[1]])
