@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -38,8 +37,8 @@ from pmdc.candidates import (
 )
 from pmdc.edges import parent_rules
 from pmdc.inference import JointDistribution, JunctionTree
+from pmdc.inference.decisions import LOSSES
 from pmdc.learners import LocalLearner, LocalTask, make_learner
-from pmdc.learners.estimator import MinMax, has_random_state
 from pmdc.network import Network, Node, fit_node
 from pmdc.partition import Partition
 from pmdc.search import Structure, find_structure
@@ -211,7 +210,14 @@ class GBNC(MultiDimensionalClassifier):
             self.required_edges,
             self.forbidden_edges,
         )
-        learner = self._make_learner(features.continuous, sample_weight, weighted)
+        learner = make_learner(
+            self.estimator,
+            features.continuous,
+            sample_weight,
+            weighted=weighted,
+            random_state=self.random_state,
+            backoff=self.backoff,
+        )
         pen = criteria.resolve(self.criterion)
         total_weight = float(sample_weight.sum())
         if weighted and self.criterion == "bic" and total_weight <= 1:
@@ -268,7 +274,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _check_parameters(self) -> None:
         for name, value, choices in (
-            ("loss", self.loss, ("hamming", "subset")),
+            ("loss", self.loss, tuple(LOSSES)),
             ("prune", self.prune, ("lemma", "definition", None)),
             ("search", self.search, ("auto", "dynamic-programming", "integer-program")),
             ("backoff", self.backoff, ("parents", "none", "paper")),
@@ -284,15 +290,6 @@ class GBNC(MultiDimensionalClassifier):
         ):
             if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
                 raise ValueError(f"{name}={count!r} must be a whole number of at least {least}.")
-
-    def _make_learner(self, X: Floats, sample_weight: Floats, weighted: bool) -> LocalLearner:
-        options: dict[str, Any] = {"smooth": self.backoff == "parents", "paper": self.backoff == "paper"}
-        if self.backoff == "paper":
-            options["prepare"] = MinMax.fit(X)
-        seed = None
-        if self.random_state is not None or not has_random_state(self.estimator):
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return make_learner(self.estimator, X, sample_weight, weighted=weighted, seed=seed, **options)
 
     def _restrict(
         self, rules: list[ParentRules], sizes: Sequence[int], n_rows: int, score: Callable[..., list[float]]

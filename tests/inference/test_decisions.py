@@ -29,15 +29,6 @@ def test_no_outcome_has_a_lower_expected_loss(loss, network):
 
 
 def test_the_losses_differ():
-    """The example that marginals and mode disagree on: no single state of the mode is the most probable."""
-    distribution = OutcomeDistribution(
-        States([2, 2, 2]),
-        [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]],
-        np.log([[0.28, 0.24, 0.24, 0.24]]),
-        [0.0],
-    )
-    assert decide(distribution, "subset").tolist() == [[0, 0, 0]]
-    assert decide(distribution, "hamming").tolist() == [[0, 0, 0]]
     distribution = OutcomeDistribution(
         States([2, 2]), [[0, 0], [1, 0], [1, 1]], np.log([[0.4, 0.3, 0.3]]), [0.0]
     )

@@ -1,4 +1,6 @@
 import tracemalloc
+from itertools import permutations
+from math import prod
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import given, settings
 
 from inference.enumeration import Enumeration, networks, random_parents, random_tables
 from pmdc.inference import JunctionTree
+from pmdc.inference.elimination import moral_graph
 from pmdc.inference.junction_tree import NetworkTooWideError
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -55,20 +58,13 @@ def test_chunks_do_not_matter(network):
         np.testing.assert_array_equal(whole.mode(tables)[1], chunked.mode(tables)[1])
 
 
-def test_vanishing_products_are_not_lost():
-    """Both outcomes that remain possible have a probability far below the smallest float."""
-    low = np.log(1e-300)
-    sure = [0.0, -np.inf]
-    tables = [np.array([sure])] + [np.array([[[low, 0.0], sure]]) for _ in range(3)]
-    codes, log_prob = JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).mode(tables)
-    assert codes.tolist() == [[0, 1, 0, 1]]
-    assert log_prob.tolist() == [0.0]
-    tables[1] = np.array([[sure, sure]])
-    tables[2] = np.array([[[2 * low, 3 * low], sure]])  # not normalised, to see the product itself
-    tables[3] = np.array([[[low, low], [3 * low, low]]])
-    assert JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).mode(tables)[1] == pytest.approx(3 * low)
-    with pytest.raises(ValueError, match="row 0 add up to 0"):
-        JunctionTree([2] * 4, [(), (0,), (1,), (2,)]).marginals(tables)
+def test_products_below_the_smallest_float_are_told_apart():
+    """Each outcome has a probability of about 2 ** -1200."""
+    tables = [np.log([[0.5, 0.5]])] * 1_199 + [np.log([[0.49, 0.51]])]
+    codes, log_prob = JunctionTree([2] * 1_200, [()] * 1_200).mode(tables)
+    assert codes.sum() == 1
+    assert codes[0, -1] == 1
+    assert log_prob == pytest.approx(1_199 * np.log(0.5) + np.log(0.51))
 
 
 def test_ties_go_to_the_first_state():
@@ -82,8 +78,8 @@ def test_ties_go_to_the_first_state():
 
 def test_a_tie_in_a_chain_is_broken_from_the_end_of_the_elimination_order():
     tree = JunctionTree([2, 2], [(), (0,)])
-    unequal = [np.log([[0.5, 0.5]]), np.array([[[-np.inf, 0.0], [0.0, -np.inf]]])]
-    codes, _ = tree.mode(unequal)
+    opposite = [np.log([[0.5, 0.5]]), np.array([[[-np.inf, 0.0], [0.0, -np.inf]]])]
+    codes, _ = tree.mode(opposite)
     assert codes[0, tree.order[-1]] == 0
     assert codes[0, tree.order[0]] == 1
 
@@ -156,7 +152,7 @@ def test_too_wide_is_refused_with_the_numbers():
         JunctionTree([2] * 40, parents)
     message = str(refusal.value)
     assert "width 39" in message
-    assert f"{8 * 4 * 2**40:,}"[:2] in message
+    assert f"{8 * (7 * 2**40 + 76):,} bytes for each row" in message
     assert "1,073,741,824 bytes" in message
     assert "max_parents" in message
 
@@ -168,10 +164,26 @@ def test_the_budget_decides_what_is_too_wide():
         JunctionTree(tree.sizes, tree.parents, memory_budget=tree.bytes_per_row - 1)
 
 
-def test_the_cheaper_order_is_taken():
-    """A cycle of one large and three small variables: min-fill alone would be free to join the large one."""
-    tree = JunctionTree([50, 2, 50, 2], [(), (0,), (1,), (0, 2)])
-    assert max(np.prod([tree.sizes[v] for v in clique.scope]) for clique in tree.cliques) <= 50 * 50 * 2
+@pytest.mark.parametrize(
+    ("sizes", "parents"),
+    [
+        ([3, 2, 5, 2, 2, 5], [(), (0,), (), (1,), (0, 2), (3, 4)]),  # min-fill finds the optimum, 76 cells
+        ([2, 3, 2, 2, 3, 2], [(), (0,), (0,), (2,), (), (1, 3)]),  # min-weight finds the optimum, 41 cells
+    ],
+)
+def test_the_cheaper_order_is_taken(sizes, parents):
+    def cells(order):
+        total, graph = 0, moral_graph(parents)
+        for variable in order:
+            separator = graph.pop(variable)
+            total += prod(sizes[v] for v in (variable, *separator))
+            for v in separator:
+                graph[v] = (graph[v] | separator) - {v, variable}
+        return total
+
+    tree = JunctionTree(sizes, parents)
+    assert cells(tree.order) == min(cells(order) for order in permutations(range(6)))
+    assert cells(tree.order) == sum(prod(sizes[v] for v in clique.scope) for clique in tree.cliques)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,12 @@ import json
 import os
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from pmdc.datasets._extra import require
-
-if TYPE_CHECKING:
-    from sklearn.utils import Bunch
 
 _VARIABLE = "PMDC_DATA"
 _DEFAULT = Path("../shared/data")
@@ -57,8 +55,8 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
         With the attributes
 
         - ``X`` : DataFrame; continuous features are floats, discrete features have a categorical type;
-        - ``Y`` : DataFrame; class variables have a categorical type that declares, in sorted order, all states of
-          the whole table, so that a training fold without rows of some state still knows it;
+        - ``Y`` : DataFrame; class variables have a categorical type that declares, in sorted order, all
+          states of the whole table, so that a training fold without rows of some state still knows it;
         - ``folds`` : list of ten arrays with the test rows; all other rows of the table are for training;
         - ``name``, ``meta`` (contents of ``meta.json``), ``DESCR``.
 
@@ -70,9 +68,6 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
     {'DFlow': 3, 'DGap': 3}
     """
     pd = require("pandas")
-    # scikit-learn imports pandas where it is installed, so this too waits until a table is asked for.
-    from sklearn.utils import Bunch
-
     folder = _table_folder(name, _data_folder(data_dir))
     meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     # No table has missing values: "NA" or "None" in a column is a state like any other.

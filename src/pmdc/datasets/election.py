@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sklearn.utils import Bunch
 
 from pmdc.datasets._extra import require
-
-if TYPE_CHECKING:
-    from sklearn.utils import Bunch
 
 _EDUCATION = (
     "8 grades or less",
@@ -47,7 +44,7 @@ _CLASS_VARIABLES = {
 }
 
 _DESCRIPTION = """\
-American National Election Study 1996: 944 respondents, 4 continuous features, 1 discrete feature, 5 class variables
+American National Election Study 1996: 944 respondents
 
 Features
   age             years
@@ -59,10 +56,11 @@ Features
 Class variables
   vote            expected vote: Clinton or Dole
   party           party identification, 7 states from strong Democrat to strong Republican
-  self            where respondents place themselves, 7 states from extremely liberal to extremely conservative
+  self            where respondents place themselves, 7 states from extremely liberal to extremely
+                  conservative
   clinton, dole   where they place Bill Clinton and Bob Dole, the same 7 states
 
-Source: The American National Election Studies, https://electionstudies.org; the subset "anes96" of statsmodels.
+Source: The American National Election Studies, https://electionstudies.org, as "anes96" in statsmodels.
 Licence: public domain.
 
 The states of education are named as in the survey's own scale; the notes in statsmodels call the last three
@@ -77,8 +75,8 @@ def load_election() -> Bunch:
     Returns
     -------
     Bunch
-        With ``X`` (age, education, income, log_population, tv_news; education is discrete), ``Y`` (vote, party,
-        self, clinton, dole; ordered categories that declare all states) and ``DESCR``.
+        With ``X`` (age, education, income, log_population, tv_news; education is discrete), ``Y`` (vote,
+        party, self, clinton, dole; ordered categories that declare all states) and ``DESCR``.
 
     Examples
     --------
@@ -91,8 +89,6 @@ def load_election() -> Bunch:
     """
     pd = require("pandas")
     raw = require("statsmodels.datasets").anes96.load_pandas().data
-    # scikit-learn imports pandas where it is installed, so this too waits until a table is asked for.
-    from sklearn.utils import Bunch
 
     def ordered(column: str, first: int, states: tuple[str, ...]) -> object:
         codes = raw[column].astype(int) - first

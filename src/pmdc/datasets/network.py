@@ -1,7 +1,7 @@
 """Mixed tables drawn from a network that is known: the truth that learners and inference are compared with.
 
-Each class variable depends on the continuous features x by multinomial logistic regression, with weights of its
-own for each configuration c of its parents: P(Y = s | c, x) is proportional to exp(b[c, s] + x · W[c, :, s]).
+Each class variable depends on the continuous features x by multinomial logistic regression, with weights of
+its own for each configuration c of its parents: P(Y = s | c, x) ∝ exp(b[c, s] + x · W[c, :, s]).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Bunch, check_random_state
 
 from pmdc.datasets._extra import require
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-    from sklearn.utils import Bunch
 
     from pmdc.inference.distribution import JointDistribution
 
@@ -44,20 +44,21 @@ class TrueNetwork:
     parents : mapping of str to tuple of str
         Parents of each class variable: class variables first, then discrete features.
     intercepts : mapping of str to array
-        For each class variable the intercepts, of shape (\\*numbers of states of the parents, own number of states).
+        For each class variable the intercepts, of shape (\\*numbers of states of the parents, own number of
+        states).
     slopes : mapping of str to array
-        For each class variable the slopes, of shape (\\*numbers of states of the parents, number of continuous
-        features, own number of states).
+        For each class variable the slopes, of shape (\\*numbers of states of the parents, number of
+        continuous features, own number of states).
 
     Examples
     --------
     >>> from pmdc.datasets import make_network
     >>> truth = make_network(100, n_class_variables=3, random_state=0).truth
     >>> truth.parents
-    {'y0': ('y1', 'd0'), 'y1': (), 'y2': ('y0', 'y1', 'd1')}
+    {'y0': ('y1', 'y2', 'd0'), 'y1': ('y2', 'd0'), 'y2': ('d1',)}
     >>> X, Y = truth.sample(5, random_state=1)
     >>> [table.shape for table in truth.log_tables(X)]
-    [(5, 3, 3), (5, 3), (5, 3, 3, 3)]
+    [(5, 3, 3, 3), (5, 3, 3), (5, 3)]
     >>> truth.log_prob(X, Y).shape
     (5,)
     """
@@ -99,8 +100,8 @@ class TrueNetwork:
         Returns
         -------
         list of arrays
-            Of shape (n, \\*numbers of states of the class parents, own number of states); the values of the discrete
-            parents are those of the row.
+            Of shape (n, \\*numbers of states of the class parents, own number of states); the values of the
+            discrete parents are those of the row.
         """
         numbers = X[list(self.continuous)].to_numpy(dtype=float)
         codes = dict(zip(self.discrete, _encode(X, self.discrete).T, strict=True))
@@ -139,7 +140,7 @@ class TrueNetwork:
             Categorical columns declare all states, drawn or not.
         """
         pd = require("pandas")
-        rng = _generator(random_state)
+        rng = check_random_state(random_state)
         features: dict[str, Any] = {name: rng.standard_normal(n_samples) for name in self.continuous}
         for name, states in self.discrete.items():
             features[name] = _categorical(rng.randint(len(states), size=n_samples), states)
@@ -188,8 +189,8 @@ def make_network(
 ) -> Bunch:
     """Draw a network at random, and a mixed table from it.
 
-    Every parent matters: each of its values favours one state of the child, by ``strength`` on the scale of the
-    logits whatever the other parents are, and the slopes of any two configurations differ.
+    Every parent matters: each of its values favours one state of the child, by up to ``strength`` on the
+    scale of the logits whatever the other parents are, and the slopes of any two configurations differ.
 
     Parameters
     ----------
@@ -204,8 +205,8 @@ def make_network(
     n_discrete_states : int or (low, high)
         Number of states of each discrete feature.
     max_parents, max_discrete_parents : int
-        Most class variables and most discrete features among the parents of a class variable. A class variable
-        has at least one class parent where ``max_parents`` and the order allow it.
+        Most class variables and most discrete features among the parents of a class variable. All but one
+        have a class parent, unless ``max_parents`` is 0.
     strength : float
         How much the local models of different configurations differ; with 0 no parent matters.
     random_state : int, RandomState instance or None
@@ -214,8 +215,8 @@ def make_network(
     Returns
     -------
     Bunch
-        With ``X`` and ``Y`` (DataFrames; categorical columns declare all states), ``truth`` (`TrueNetwork`) and
-        ``DESCR``.
+        With ``X`` and ``Y`` (DataFrames; categorical columns declare all states), ``truth`` (`TrueNetwork`)
+        and ``DESCR``.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def make_network(
     >>> list(table.X.columns), list(table.Y.columns)
     (['x0', 'x1', 'd0'], ['y0', 'y1', 'y2'])
     >>> sorted(table.truth.graph.edges)
-    [('d0', 'y0'), ('y0', 'y2'), ('y1', 'y0'), ('y1', 'y2')]
+    [('d0', 'y0'), ('d0', 'y2'), ('y1', 'y0'), ('y2', 'y0'), ('y2', 'y1')]
     """
     _check_at_least(1, n_samples=n_samples, n_class_variables=n_class_variables)
     _check_at_least(
@@ -237,9 +238,7 @@ def make_network(
     )
     if n_continuous + n_discrete == 0:
         raise ValueError("n_continuous and n_discrete are both 0: a table needs at least one feature.")
-    from sklearn.utils import Bunch
-
-    rng = _generator(random_state)
+    rng = check_random_state(random_state)
     continuous = tuple(f"x{i}" for i in range(n_continuous))
     discrete = {
         f"d{i}": _states(size, ascii_uppercase)
@@ -284,15 +283,15 @@ def _random_local_model(
 ) -> tuple[Floats, Floats]:
     """Intercepts and slopes for each configuration of the parents.
 
-    The effects of the parents on the intercepts are added up, so that none can cancel on average over the others
-    (as in an exclusive or); the slopes of each configuration are drawn on their own.
+    The effects of the parents on the intercepts are added up, so that none can cancel on average over the
+    others (as in an exclusive or); the slopes of each configuration are drawn on their own.
     """
     intercepts = np.broadcast_to(rng.normal(scale=0.3, size=n_states), (*parent_sizes, n_states)).copy()
     for axis, size in enumerate(parent_sizes):
         effect = np.zeros((size, n_states))
         first = rng.randint(n_states)
         for value in range(size):
-            # Values beyond the number of states favour a state for the second time: less, to differ from the first.
+            # Values beyond the number of states favour a state again: less, to differ from the first.
             effect[value, (first + value) % n_states] = strength / (1 + value // n_states)
         shape = [1] * len(parent_sizes)
         shape[axis] = size
@@ -302,12 +301,6 @@ def _random_local_model(
     common = rng.normal(scale=scale, size=(n_continuous, n_states))
     own = rng.normal(scale=scale, size=(*parent_sizes, n_continuous, n_states))
     return intercepts, common + (strength / 2 * own if parent_sizes else 0)
-
-
-def _generator(random_state: RandomState) -> np.random.RandomState:
-    from sklearn.utils import check_random_state
-
-    return check_random_state(random_state)
 
 
 def _sizes(rng: np.random.RandomState, count: int, given: int | tuple[int, int], argument: str) -> list[int]:

@@ -22,13 +22,11 @@ def moral_graph(parents: Sequence[tuple[int, ...]]) -> Graph:
     return graph
 
 
-def greedy_elimination(
-    sizes: Sequence[int], graph: Graph
-) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]]:
-    """An elimination order, the cheaper of min-fill and min-weight, with the scope of each of its cliques.
+def greedy_elimination(sizes: Sequence[int], graph: Graph) -> dict[int, tuple[int, ...]]:
+    """The cliques of the cheaper of min-fill and min-weight, in the order in which variables are eliminated.
 
     The scope of a clique is its variable and then the separator, in elimination order. The cost is the number
-    of cells of all cliques; between equals it is the rule, the size and the index that come first.
+    of cells of all cliques. Ties are broken by the other rule and then by the index of the variable.
     """
 
     def fill(rest: Graph, variable: int) -> int:
@@ -45,21 +43,23 @@ def greedy_elimination(
         lambda rest, v: (weight(rest, v), fill(rest, v), v),  # min-weight
     ]
     separators = min((_eliminate(graph, rule) for rule in rules), key=total)
-    order = tuple(separators)
-    position = {variable: i for i, variable in enumerate(order)}
-    scopes = {v: (v, *sorted(members, key=position.__getitem__)) for v, members in separators.items()}
-    return order, scopes
+    position = {variable: i for i, variable in enumerate(separators)}
+    return {v: (v, *sorted(members, key=position.__getitem__)) for v, members in separators.items()}
 
 
 def _eliminate(graph: Graph, rule: Callable[[Graph, int], tuple[int, ...]]) -> dict[int, set[int]]:
     """Eliminate greedily; gives the separator of each variable, in the order of elimination."""
     rest = {variable: set(neighbours) for variable, neighbours in graph.items()}
+    score = {variable: rule(rest, variable) for variable in rest}
     separators: dict[int, set[int]] = {}
     while rest:
-        variable = min(rest, key=lambda v: rule(rest, v))
-        separator = rest.pop(variable)
+        variable = min(score, key=score.__getitem__)
+        separator = separators[variable] = rest.pop(variable)
+        del score[variable]
         for neighbour in separator:
             rest[neighbour] |= separator - {neighbour}
             rest[neighbour].discard(variable)
-        separators[variable] = separator
+        # Only the neighbours, and theirs, can have got another score.
+        for changed in separator.union(*(rest[neighbour] for neighbour in separator)):
+            score[changed] = rule(rest, changed)
     return separators

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
 from typing import Any
 
@@ -112,7 +111,8 @@ class JunctionTree:
         self.parents = tuple(tuple(int(p) for p in members) for members in parents)
         self.memory_budget = int(memory_budget)
         _check_structure(self.sizes, self.parents)
-        self.order, scopes = greedy_elimination(self.sizes, moral_graph(self.parents))
+        scopes = greedy_elimination(self.sizes, moral_graph(self.parents))
+        self.order = tuple(scopes)
         self._position = {variable: i for i, variable in enumerate(self.order)}
         families = ((*members, k) for k, members in enumerate(self.parents))
         self._families = tuple(tuple(sorted(f, key=self._position.__getitem__)) for f in families)
@@ -123,15 +123,15 @@ class JunctionTree:
 
     def _assemble(self, scopes: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
         # A separator is handed to the clique of its first member: all the others are still there.
-        parent = {variable: scope[1] if len(scope) > 1 else None for variable, scope in scopes.items()}
+        parent = {variable: scope[1] for variable, scope in scopes.items() if len(scope) > 1}
+        children: dict[int, list[int]] = {variable: [] for variable in scopes}
+        for variable, above in parent.items():
+            children[above].append(variable)
+        families: dict[int, list[int]] = {variable: [] for variable in scopes}
+        for k, family in enumerate(self._families):
+            families[family[0]].append(k)
         return tuple(
-            Clique(
-                scope=scopes[variable],
-                parent=parent[variable],
-                children=tuple(c for c in self.order if parent[c] == variable),
-                families=tuple(k for k, family in enumerate(self._families) if family[0] == variable),
-            )
-            for variable in range(len(self.sizes))
+            Clique(scopes[v], parent.get(v), tuple(children[v]), tuple(families[v])) for v in sorted(scopes)
         )
 
     def _cells(self, scope: Iterable[int]) -> int:
@@ -189,7 +189,8 @@ class JunctionTree:
 
         Ties are broken by the elimination order: from its last class variable to its first, each takes the
         first of its states that is best together with those already chosen. In a network without edges this
-        is the first of the most probable states of each class variable.
+        is the first of the most probable states of each class variable. That probabilities add up to one is
+        not checked here: maximising does not see the total.
         """
         n_rows = check_tables(self.sizes, self.parents, tables)
         codes = np.empty((n_rows, len(self.sizes)), dtype=np.int64)
@@ -292,14 +293,17 @@ class JunctionTree:
         return np.transpose(table, (len(kept), *(kept.index(variable) for variable in target)))
 
     def _check_totals(self, upward: Messages, rows: slice) -> None:
-        """No evidence is given, so the probabilities of each row must add up to one."""
-        log_total = reduce(np.add, (upward[v] for v in self.order if self.cliques[v].parent is None))
-        wrong = ~(np.abs(np.expm1(log_total)) <= TOTAL_TOLERANCE)
-        if wrong.any():
-            at = int(np.argmax(wrong))
+        """No evidence is given, so the probabilities in each part of the network must add up to one."""
+        roots = [variable for variable in self.order if self.cliques[variable].parent is None]
+        log_totals = np.stack([upward[root] for root in roots])
+        wrong = np.argwhere(np.abs(log_totals) > TOTAL_TOLERANCE)
+        if len(wrong):
+            part, row = wrong[0]
+            with np.errstate(over="ignore"):
+                total = np.exp(log_totals[part, row])
             raise ValueError(
-                f"The probabilities of row {rows.start + at} add up to {np.exp(log_total[at]):.6g}: for each "
-                "configuration of the parents, the probabilities in a table must add up to one."
+                f"The probabilities of row {rows.start + row} add up to {total:.6g}: for each configuration "
+                "of the parents, the probabilities in a table must add up to one."
             )
 
     def _mode_chunk(self, factors: list[Floats]) -> Codes:

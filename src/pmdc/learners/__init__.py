@@ -4,20 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask
-from pmdc.learners.estimator import EstimatorLearner
+from pmdc.learners.estimator import EstimatorLearner, MinMax, has_random_state
 from pmdc.learners.logistic import Logistic, LogisticLearner
 from pmdc.table import Floats
 
 __all__ = ["LocalLearner", "LocalModels", "LocalTask", "Logistic", "make_learner"]
 
 
-def make_learner(estimator: Any, X: Floats, sample_weight: Floats, **options: Any) -> EstimatorLearner:
+def make_learner(
+    estimator: Any,
+    X: Floats,
+    sample_weight: Floats,
+    *,
+    weighted: bool,
+    random_state: Any = None,
+    backoff: str = "parents",
+) -> LocalLearner:
     """The learner that runs an estimator: our own engine for `Logistic` (or None), clones for any other.
 
-    ``options`` are those of `EstimatorLearner`.
+    Parameters
+    ----------
+    estimator : scikit-learn classifier or None
+    X : array of shape (n, d)
+        Continuous features of the training rows.
+    sample_weight : array of shape (n,)
+    weighted : bool
+        Whether weights were given at all.
+    random_state : int, RandomState or None
+        Where the random states of the clones come from; with None an estimator keeps the one it was given.
+    backoff : {"parents", "none", "paper"}
+        See `GBNC`.
     """
     if estimator is None:
         estimator = Logistic()
+    seed = None
+    if random_state is not None or not has_random_state(estimator):
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    options: dict[str, Any] = {"weighted": weighted, "seed": seed, "smooth": backoff == "parents"}
+    if backoff == "paper":
+        return EstimatorLearner(estimator, X, sample_weight, paper=True, prepare=MinMax.fit(X), **options)
     kind = LogisticLearner if type(estimator) is Logistic else EstimatorLearner
     return kind(estimator, X, sample_weight, **options)

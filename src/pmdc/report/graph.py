@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pmdc.report.layout import Box, Edge, Layout, Node, layered_layout
+from pmdc.report.layout import PORT_GAP, Box, Edge, Layout, Node, layered_layout
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -48,7 +48,7 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     Returns
     -------
     matplotlib Axes
-        Each box and arrow has a gid, "node:<name>" or "edge:<parent>:<child>", that is kept in SVG files.
+        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>" and "edge:<parent>:<child>".
 
     Examples
     --------
@@ -67,7 +67,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
 
     kinds = {node: _kind(node, attributes) for node, attributes in graph.nodes(data=True)}
     lines = {node: _lines(str(node)) for node in graph}
-    layout = layered_layout(graph, {node: _box_size(lines[node], kinds[node]) for node in graph})
+    ends = {node: max(graph.in_degree(node), graph.out_degree(node)) for node in graph}
+    layout = layered_layout(graph, {node: _box_size(lines[node], kinds[node], ends[node]) for node in graph})
     with_legend = len(set(kinds.values())) > 1
     ax, scale = _prepare(ax, layout, title, with_legend)
 
@@ -91,7 +92,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
         ax.add_patch(
             PathPatch(outline, fc=inside, ec=border, linewidth=1.3 * scale, gid=f"node:{node}", zorder=2)
         )
-        ax.add_patch(PathPatch(_text_path(lines[node], box), fc=_TEXT_COLOUR, linewidth=0, zorder=3))
+        text = _text_path(lines[node], box)
+        ax.add_patch(PathPatch(text, fc=_TEXT_COLOUR, linewidth=0, gid=f"text:{node}", zorder=3))
     if with_legend:
         _add_legend(ax, layout, scale)
     return ax
@@ -144,8 +146,9 @@ def _text_width(text: str) -> float:
     return float(width)
 
 
-def _box_size(lines: list[str], kind: str) -> tuple[float, float]:
-    width = max(map(_text_width, lines)) + 2 * _PADDING[0]
+def _box_size(lines: list[str], kind: str, n_arrows: int) -> tuple[float, float]:
+    """Room for the text, and for as many arrows as end or begin on one side."""
+    width = max(*map(_text_width, lines), PORT_GAP * n_arrows) + 2 * _PADDING[0]
     height = _LINE_HEIGHT * len(lines) + 2 * _PADDING[1]
     if kind == "discrete":
         width += _CORNER  # its sides are pointed
@@ -208,7 +211,7 @@ def _prepare(ax: Axes | None, layout: Layout, title: str | None, legend: bool) -
     middle_x, middle_y = layout.width / 2, (layout.height - below) / 2
     ax.set_xlim(middle_x - half_width, middle_x + half_width)
     ax.set_ylim(middle_y - half_height, middle_y + half_height)
-    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
     if title:
         ax.set_title(title, fontsize=1.2 * _FONT_SIZE, color=_TEXT_COLOUR)

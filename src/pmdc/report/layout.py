@@ -29,12 +29,14 @@ _BEND_GAP = 13.0
 # Least and greatest distance between two layers; it grows with how far the edges have to go sideways.
 _LAYER_GAP = (32.0, 72.0)
 # Distance between two arrow heads on a box, where the box is wide enough.
-_PORT_GAP = 9.0
+PORT_GAP = 9.0
 # Distance that a smoothed edge keeps from the boxes it passes.
 _CLEARANCE = 5.0
 # Number of boxes in a layer above which those that can stand elsewhere do.
 _MOST_IN_LAYER = 6
+# How long to look for an order with few crossings.
 _SWEEPS = 12
+_EXCHANGES = 6
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def _assign_layers(graph: nx.DiGraph) -> dict[Node, int]:
 
 
 def _spread_roots(layers: dict[Node, int], roots: Sequence[Node]) -> None:
-    """Move roots up from layers that are too full, the first ones first; then count the layers from 0 again."""
+    """Move roots up from layers that are too full, the first ones first; then count layers from 0 again."""
     layer = max(layers.values(), default=-1)
     while layer >= min(layers.values(), default=0):
         count = sum(other == layer for other in layers.values())
@@ -199,8 +201,8 @@ def _path(edge: Edge, layers: Mapping[Node, int]) -> list[_Item]:
 
 def _order(rows: _Rows, above: _Neighbours, below: _Neighbours) -> _Rows:
     """Order each row so that few edges cross: barycentre sweeps down and up, and exchanges of neighbours."""
-    best, fewest = rows, _crossings(rows, below)
-    # Another start may lead to fewer crossings; the second is the mirror image of the first row by row.
+    best, least = rows, (_crossings(rows, below), np.inf)
+    # Another start may lead to fewer crossings: the second has every other row reversed.
     for start in (rows, [row[::-1] if i % 2 else row for i, row in enumerate(rows)]):
         rows = [list(row) for row in start]
         for sweep in range(_SWEEPS):
@@ -211,9 +213,9 @@ def _order(rows: _Rows, above: _Neighbours, below: _Neighbours) -> _Rows:
                 for fixed, row in pairwise(reversed(rows)):
                     _sort_by_barycentre(row, fixed, below)
             _exchange_neighbours(rows, above, below)
-            crossings = _crossings(rows, below)
-            if crossings < fewest:
-                best, fewest = [list(row) for row in rows], crossings
+            cost = (_crossings(rows, below), _sideways(rows, below))
+            if cost < least:
+                best, least = [list(row) for row in rows], cost
     return best
 
 
@@ -238,8 +240,7 @@ def _exchange_neighbours(rows: _Rows, above: _Neighbours, below: _Neighbours) ->
             total += _inversions(ours, theirs) - _inversions(theirs, ours)
         return total
 
-    improved = True
-    while improved:
+    for _ in range(_EXCHANGES):
         improved = False
         for row in rows:
             for i in range(len(row) - 1):
@@ -247,6 +248,8 @@ def _exchange_neighbours(rows: _Rows, above: _Neighbours, below: _Neighbours) ->
                     row[i], row[i + 1] = row[i + 1], row[i]
                     position[row[i]], position[row[i + 1]] = i, i + 1
                     improved = True
+        if not improved:
+            break
 
 
 def _inversions(first: Iterable[int], second: Sequence[int]) -> int:
@@ -265,6 +268,12 @@ def _crossings(rows: _Rows, below: _Neighbours) -> int:
             for end in ends:
                 insort(seen, end)
     return total
+
+
+def _sideways(rows: _Rows, below: _Neighbours) -> float:
+    """How far the edges go sideways, with all rows stretched to the same length."""
+    place = {item: (i + 0.5) / len(row) for row in rows for i, item in enumerate(row)}
+    return sum(abs(place[item] - place[other]) for item, others in below.items() for other in others)
 
 
 # Places ----------------------------------------------------------------------------------------------------
@@ -384,7 +393,7 @@ def _ports(aims: Mapping[Edge, tuple[Node, float]], boxes: Mapping[Node, Box]) -
         edges.sort(key=lambda pair: pair[0])
         reach = 0.36 * box.width
         wanted = np.array([np.clip(0.12 * (aim - box.x), -reach, reach) for aim, _ in edges])
-        gap = min(_PORT_GAP, 2 * reach / max(len(edges) - 1, 1))
+        gap = min(PORT_GAP, 2 * reach / max(len(edges) - 1, 1))
         offsets = np.clip(_separate(wanted, [gap] * (len(edges) - 1)), -reach, reach)
         ports.update({edge: box.x + float(offset) for (_, edge), offset in zip(edges, offsets, strict=True)})
     return ports

@@ -26,7 +26,7 @@ _SCALE = 1e4
 _VIOLATION = 1e-5
 
 # The solver sees only the convexity rows, and few of its parts ask the handler whether there is more to a
-# solution. Those that reason from the rows alone (symmetries, independent components, dual reductions) are off.
+# solution. Those that reason from the rows alone are off: symmetries, independent components, reductions.
 _SETTINGS: dict[str, Any] = {
     "misc/usesymmetry": 0,
     "misc/allowstrongdualreds": False,

@@ -9,6 +9,7 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from .structure import show_set
@@ -54,7 +55,11 @@ class Outcome(NamedTuple):
 
 def members(mask: int) -> list[int]:
     """The positions of the class variables in a bit mask, in ascending order."""
-    return [position for position in range(mask.bit_length()) if mask >> position & 1]
+    positions = []
+    while mask:
+        positions.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return positions
 
 
 def build_problem(
@@ -115,26 +120,24 @@ def _undominated(scores: Mapping[int, float]) -> list[int]:
                 kept.append(mask)
         return kept
 
-    known: dict[int, float] = {}
-
-    def best_subset(mask: int) -> float:
+    @cache
+    def best_below(mask: int) -> float:
         """The greatest score among the proper subsets of a set."""
-        return max((best_within(mask ^ 1 << parent) for parent in members(mask)), default=-math.inf)
+        best = -math.inf
+        for parent in members(mask):
+            without = mask ^ 1 << parent
+            best = max(best, scores.get(without, -math.inf), best_below(without))
+        return best
 
-    def best_within(mask: int) -> float:
-        if mask not in known:
-            known[mask] = max(scores.get(mask, -math.inf), best_subset(mask))
-        return known[mask]
-
-    return [mask for mask in preference if best_subset(mask) < scores[mask]]
+    return [mask for mask in preference if best_below(mask) < scores[mask]]
 
 
 def greedy_dag(problem: Problem) -> Outcome:
     """A first DAG: again and again place the class variable that regrets least, given those already placed.
 
-    When the largest of its regrets is taken, no class variable that is left has a set of smaller regret open to
-    it. So every DAG takes at least that regret for one of them, the result is within a factor K of the least
-    total regret, and this fails only if there is no DAG at all.
+    When the largest of its regrets is taken, no class variable that is left has a set of smaller regret open
+    to it. So every DAG takes at least that regret for one of them, the result is within a factor K of the
+    least total regret, and this fails only if there is no DAG at all.
     """
     count = len(problem.names)
     missing = [[mask.bit_count() for mask in row] for row in problem.masks]

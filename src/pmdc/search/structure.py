@@ -99,8 +99,8 @@ def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozen
             continue
         if value is None or not abs(value) <= _LARGEST_SCORE:
             raise ValueError(
-                f"scores[{name!r}] gives the parent set {show_set(parents)} the score {score!r}: use a number "
-                f"of at most {_LARGEST_SCORE:g} in size, or -inf for a set that is not allowed"
+                f"scores[{name!r}] gives the parent set {show_set(parents)} the score {score!r}: use a "
+                f"number of at most {_LARGEST_SCORE:g} in size, or -inf for a set that is not allowed"
             )
         checked[parents] = value
     return checked
@@ -153,7 +153,7 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
             raise ValueError(f"{argument} has {edge!r}, which is not a pair: {remedy}")
         parent, child = edge
         for end in edge:
-            if end not in parents:
+            if end not in names:
                 raise ValueError(
                     f"{argument} has the edge ({parent!r}, {child!r}), but {end!r} is not a class variable "
                     f"of scores: use one of {', '.join(map(repr, names))}"

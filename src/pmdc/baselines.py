@@ -1,0 +1,379 @@
+"""What people used before: binary relevance, classifier chains and the class powerset.
+
+All three take multi-class class variables and mixed tables: discrete features, and the class variables that come
+earlier in a chain, enter as indicator inputs. They answer the same questions as `GBNC`, with the same care for
+states without rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+
+from pmdc.base import MultiDimensionalClassifier, one_hot
+from pmdc.inference import JointDistribution, OutcomeDistribution
+from pmdc.inference.base import BaseDistribution
+from pmdc.learners import make_learner
+from pmdc.learners.base import Preparation
+from pmdc.network import Node, fit_node
+from pmdc.table import ClassTable, Codes, Features, Floats
+
+_MOST_OUTCOMES = 100_000
+"""A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
+
+
+class _Baseline(MultiDimensionalClassifier):
+    """Discrete features as indicator inputs, one model with all rows for each target."""
+
+    estimator: Any
+    random_state: Any
+
+    _unseen_answer = "All indicators of that column are zero for them."
+
+    def _inputs(self, features: Features) -> Floats:
+        sizes = [len(states) for states in self._features.states]
+        return np.hstack([features.continuous, one_hot(features.discrete, sizes)])
+
+    def _fit_target(
+        self, inputs: Floats, target: int, codes: Codes, size: int, sample_weight: Floats, weighted: bool
+    ) -> tuple[Node, Preparation]:
+        """The model of one target, given as codes, with what is to be done to the inputs before."""
+        learner = make_learner(
+            self.estimator, inputs, sample_weight, weighted=weighted, random_state=self.random_state
+        )
+        column = np.zeros((len(codes), target + 1), dtype=np.int64)  # the target's number seeds its random state
+        column[:, target] = codes
+        node = fit_node(learner, target, column, [size] * (target + 1), [()], sample_weight, backoff=True)
+        return node, learner.prepare
+
+
+class BinaryRelevance(_Baseline):
+    """One classifier for each class variable, all independent of each other.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        None is `pmdc.learners.Logistic()`.
+    loss : {"hamming", "subset"}, default="hamming"
+        The loss that `predict` minimises; for independent class variables both have the same optimum.
+    discrete_features : "from_dtype", None or list, default="from_dtype"
+        As in `GBNC`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+
+    Examples
+    --------
+    >>> from pmdc import BinaryRelevance
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, random_state=0)
+    >>> BinaryRelevance().fit(data.X, data.Y).predict(data.X[:3]).shape
+    (3, 4)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        loss: str = "hamming",
+        discrete_features: Any = "from_dtype",
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.loss = loss
+        self.discrete_features = discrete_features
+        self.random_state = random_state
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        inputs = self._inputs(features)
+        self._models = [
+            self._fit_target(inputs, k, codes[:, k], size, sample_weight, weighted)
+            for k, size in enumerate(self._classes.sizes)
+        ]
+
+    def _distribution(self, features: Features) -> JointDistribution:
+        inputs = self._inputs(features)
+        none = np.zeros((len(inputs), 0), dtype=np.int64)
+        tables = [node.log_proba(prepare(inputs), none) for node, prepare in self._models]
+        return JointDistribution(self._classes, [()] * len(tables), tables)
+
+
+class ClassPowerset(_Baseline):
+    """One classifier whose classes are the observed outcomes.
+
+    Outcomes that no training row has share the probability that one more row could have had, 1 / (1 + N), evenly:
+    none is impossible.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        None is `pmdc.learners.Logistic()`.
+    loss : {"hamming", "subset"}, default="subset"
+        The loss that `predict` minimises.
+    discrete_features : "from_dtype", None or list, default="from_dtype"
+        As in `GBNC`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+
+    Examples
+    --------
+    >>> from pmdc import ClassPowerset
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, n_class_variables=2, random_state=0)
+    >>> ClassPowerset().fit(data.X, data.Y).predict(data.X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        loss: str = "subset",
+        discrete_features: Any = "from_dtype",
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.loss = loss
+        self.discrete_features = discrete_features
+        self.random_state = random_state
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
+        inputs = self._inputs(features)
+        self._model = self._fit_target(inputs, 0, outcome.ravel(), len(self._outcomes), sample_weight, weighted)
+        unseen = math.prod(self._classes.sizes) - len(self._outcomes)
+        self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
+
+    def _cells_per_row(self) -> int:
+        return len(self._outcomes)
+
+    def _distribution(self, features: Features) -> OutcomeDistribution:
+        inputs = self._inputs(features)
+        node, prepare = self._model
+        log_p = node.log_proba(prepare(inputs), np.zeros((len(inputs), 0), dtype=np.int64)) + math.log1p(-self._rest)
+        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(inputs), self._rest))
+
+
+class ClassifierChain(_Baseline):
+    """A chain: each class variable is predicted from the features and the class variables before it.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        None is `pmdc.learners.Logistic()`.
+    order : None, "random", "best", or a list of names or indices, default=None
+        None is the order of Y's columns. "best" tries that order and `n_orders` random ones on a held-out part of
+        the rows and fits the best again on all rows.
+    n_orders : int, default=10
+        Random orders that "best" tries.
+    validation_size : float, default=0.2
+        Share of the rows held out by "best".
+    order_loss : {"hamming", "subset"}, default="hamming"
+        The loss by which "best" judges an order.
+    loss : {"greedy", "hamming", "subset"}, default="greedy"
+        "greedy" takes the most probable state at each link, given those taken before: what is usually called a
+        classifier chain, and the optimum of no loss. The others are Bayes-optimal; they enumerate all outcomes.
+    discrete_features : "from_dtype", None or list, default="from_dtype"
+        As in `GBNC`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+    order_ : list of str
+        The class variables in the order of the chain. Predictions always have the order of Y.
+
+    Examples
+    --------
+    >>> from pmdc import ClassifierChain
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, random_state=0)
+    >>> chain = ClassifierChain(order=["y2", "y0", "y3", "y1"]).fit(data.X, data.Y)
+    >>> chain.predict(data.X[:3]).columns.tolist()
+    ['y0', 'y1', 'y2', 'y3']
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        order: Any = None,
+        n_orders: int = 10,
+        validation_size: float = 0.2,
+        order_loss: str = "hamming",
+        loss: str = "greedy",
+        discrete_features: Any = "from_dtype",
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.order = order
+        self.n_orders = n_orders
+        self.validation_size = validation_size
+        self.order_loss = order_loss
+        self.loss = loss
+        self.discrete_features = discrete_features
+        self.random_state = random_state
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        inputs = self._inputs(features)
+        order = self._choose_order(inputs, codes, sample_weight, weighted)
+        self._chain = self._fit_chain(order, inputs, codes, sample_weight, weighted)
+        self.order_ = [self._classes.names[k] for k in order]
+
+    def _choose_order(
+        self, inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
+    ) -> tuple[int, ...]:
+        given = tuple(range(len(self._classes.names)))
+        if self.order is None:
+            return given
+        random = check_random_state(self.random_state)
+        if isinstance(self.order, str) and self.order == "random":
+            return tuple(int(k) for k in random.permutation(given))
+        if isinstance(self.order, str) and self.order == "best":
+            orders = [given, *(tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders))]
+            return self._best_order(orders, inputs, codes, sample_weight, weighted, random)
+        return self._listed_order()
+
+    def _listed_order(self) -> tuple[int, ...]:
+        names = self._classes.names
+        if isinstance(self.order, str):
+            raise ValueError(f"order={self.order!r} is not known: give None, 'random', 'best' or a list.")
+        order = [names.index(k) if isinstance(k, str) and k in names else k for k in self.order]
+        if sorted(map(str, order)) != sorted(map(str, range(len(names)))):
+            raise ValueError(
+                f"order={list(self.order)!r} must name each class variable once, by name or index; they are {names}."
+            )
+        return tuple(int(k) for k in order)
+
+    def _best_order(
+        self,
+        orders: Sequence[tuple[int, ...]],
+        inputs: Floats,
+        codes: Codes,
+        sample_weight: Floats,
+        weighted: bool,
+        random: np.random.RandomState,
+    ) -> tuple[int, ...]:
+        measures: dict[str, Callable[[Any], Floats]] = {
+            "hamming": lambda wrong: wrong.mean(axis=1),
+            "subset": lambda wrong: wrong.any(axis=1),
+        }
+        if self.order_loss not in measures:
+            raise ValueError(f"order_loss={self.order_loss!r} is not known: choose 'hamming' or 'subset'.")
+        if len(codes) < 2:
+            raise ValueError("order='best' needs at least 2 rows, one of them to validate on.")
+        train, test = train_test_split(np.arange(len(codes)), test_size=self.validation_size, random_state=random)
+        losses = []
+        for order in dict.fromkeys(orders):
+            chain = self._fit_chain(order, inputs[train], codes[train], sample_weight[train], weighted)
+            wrong = chain.greedy(inputs[test]) != codes[test]
+            losses.append((np.average(measures[self.order_loss](wrong), weights=sample_weight[test]), order))
+        return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
+
+    def _fit_chain(
+        self, order: tuple[int, ...], inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
+    ) -> Chain:
+        sizes = self._classes.sizes
+        links = []
+        for place, k in enumerate(order):
+            seen = np.hstack([inputs, one_hot(codes[:, order[:place]], [sizes[j] for j in order[:place]])])
+            links.append(self._fit_target(seen, k, codes[:, k], sizes[k], sample_weight, weighted))
+        return Chain(order, links, sizes)
+
+    def _decide(self, features: Features, loss: str) -> Codes:
+        return self._chain.greedy(self._inputs(features)) if loss == "greedy" else super()._decide(features, loss)
+
+    def _cells_per_row(self) -> int:
+        return min(math.prod(self._classes.sizes), _MOST_OUTCOMES)
+
+    def _distribution(self, features: Features) -> ChainDistribution:
+        return ChainDistribution(self._classes, self._chain, self._inputs(features))
+
+
+class Chain:
+    """The fitted links of a chain, in its order."""
+
+    def __init__(self, order: tuple[int, ...], links: Sequence[tuple[Node, Preparation]], sizes: Sequence[int]):
+        self.order, self.links, self.sizes = order, links, sizes
+
+    def log_proba(self, place: int, inputs: Floats, codes: Codes) -> Floats:
+        """log P(link | x, links before), the latter read off the codes of all class variables."""
+        before = self.order[:place]
+        seen = np.hstack([inputs, one_hot(codes[:, before], [self.sizes[j] for j in before])])
+        node, prepare = self.links[place]
+        return node.log_proba(prepare(seen), np.zeros((len(seen), 0), dtype=np.int64))
+
+    def greedy(self, inputs: Floats) -> Codes:
+        codes = np.zeros((len(inputs), len(self.order)), dtype=np.int64)
+        for place, k in enumerate(self.order):
+            codes[:, k] = self.log_proba(place, inputs, codes).argmax(axis=1)
+        return codes
+
+
+class ChainDistribution(BaseDistribution):
+    """The joint distribution of a chain: the product of its links.
+
+    `log_prob` and `sample` follow the chain. `marginals`, `mode` and `entropy` enumerate all outcomes and are
+    refused where there are too many.
+    """
+
+    def __init__(self, class_table: ClassTable, chain: Chain, inputs: Floats):
+        super().__init__(class_table, len(inputs))
+        self._chain = chain
+        self._inputs = inputs
+        self._enumerated: OutcomeDistribution | None = None
+
+    def log_prob_codes(self, codes: Codes) -> Floats:
+        total = np.zeros(len(self))
+        for place, k in enumerate(self._chain.order):
+            total += self._chain.log_proba(place, self._inputs, codes)[np.arange(len(self)), codes[:, k]]
+        return total
+
+    def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
+        inputs = np.repeat(self._inputs, n, axis=0)
+        codes = np.zeros((len(inputs), len(self._chain.order)), dtype=np.int64)
+        for place, k in enumerate(self._chain.order):
+            cumulative = np.exp(self._chain.log_proba(place, inputs, codes)).cumsum(axis=1)
+            drawn = random.random_sample(len(inputs)) * cumulative[:, -1]
+            codes[:, k] = (cumulative <= drawn[:, None]).sum(axis=1)
+        return codes.reshape(len(self), n, -1)
+
+    def _outcomes(self) -> OutcomeDistribution:
+        if self._enumerated is None:
+            sizes = self._chain.sizes
+            count = math.prod(sizes)
+            if count > _MOST_OUTCOMES:
+                raise ValueError(
+                    f"this chain has {count:.3g} outcomes; it is exact only by enumerating them, which is done up to "
+                    f"{_MOST_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
+                )
+            outcomes = np.array(list(np.ndindex(*sizes)), dtype=np.int64).reshape(count, len(sizes))
+            log_p = np.zeros((len(self), count))
+            for place, k in enumerate(self._chain.order):
+                # Outcomes that agree so far share the answer of this link.
+                prefixes, prefix = np.unique(outcomes[:, self._chain.order[:place]], axis=0, return_inverse=True)
+                for number in range(len(prefixes)):
+                    members = np.flatnonzero(prefix.ravel() == number)
+                    codes = np.broadcast_to(outcomes[members[0]], (len(self), len(sizes)))
+                    log_p[:, members] += self._chain.log_proba(place, self._inputs, codes)[:, outcomes[members, k]]
+            self._enumerated = OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
+        return self._enumerated
+
+    def marginals(self) -> list[Floats]:
+        return self._outcomes().marginals()
+
+    def entropy(self) -> Floats:
+        return self._outcomes().entropy()
+
+    def mode_codes(self) -> tuple[Codes, Floats]:
+        return self._outcomes().mode_codes()

@@ -1,0 +1,291 @@
+"""Both exact methods against brute force, against each other, and in awkward circumstances."""
+
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmdc.search import dynamic_programming, find_structure, integer_program
+from search.dag_oracle import all_dags, best_score, is_dag, random_scores, subsets
+
+METHODS = ["dynamic-programming", "integer-program"]
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def check(structure, scores, required=(), forbidden=()):
+    """What must hold of every structure, whatever was proved about it."""
+    parents = structure.parents
+    assert list(parents) == list(scores)
+    assert is_dag(parents)
+    assert structure.score == math.fsum(scores[name][parents[name]] for name in scores)
+    assert all(parent in parents[child] for parent, child in required)
+    assert not any(parent in parents[child] for parent, child in forbidden)
+    assert structure.bound >= structure.score
+    assert structure.gap == (structure.bound - structure.score) / max(1.0, abs(structure.score))
+    assert structure.seconds >= 0
+
+    # No parent set can be replaced by a preferred one of the same score.
+    place = {name: position for position, name in enumerate(scores)}
+
+    def simplicity(some):
+        return len(some), sorted(place[parent] for parent in some)
+
+    for child, table in scores.items():
+        for other, score in table.items():
+            if score == table[parents[child]] and simplicity(other) < simplicity(parents[child]):
+                has_required = all(parent in other for parent, end in required if end == child)
+                has_forbidden = any(parent in other for parent, end in forbidden if end == child)
+                assert not has_required or has_forbidden or not is_dag({**parents, child: other})
+
+
+def check_optimal(structure, scores, required=(), forbidden=()):
+    check(structure, scores, required, forbidden)
+    assert structure.status == "optimal"
+    assert structure.gap == 0.0
+    assert structure.bound == structure.score
+
+
+@st.composite
+def searches(draw):
+    """A score table over one to four class variables, and edges."""
+    names = tuple("abcd"[: draw(st.integers(1, 4))])
+    # Whole numbers make ties, halves of the tables have sets that are missing or forbidden.
+    value = draw(st.sampled_from([st.integers(-3, 0).map(float), st.floats(-100, 100)]))
+    if draw(st.booleans()):
+        value = st.one_of(value, st.sampled_from([-math.inf, None]))
+    scores = {}
+    for name in names:
+        drawn = {parents: draw(value) for parents in subsets([other for other in names if other != name])}
+        scores[name] = {parents: score for parents, score in drawn.items() if score is not None}
+    pairs = [(parent, child) for parent in names for child in names if parent != child]
+    edges = st.sets(st.sampled_from(pairs), max_size=2) if pairs else st.just(set())
+    return scores, draw(edges), draw(edges)
+
+
+@given(searches())
+@settings(max_examples=100, deadline=None)
+def test_agrees_with_enumeration_of_all_dags(search):
+    scores, required, forbidden = search
+    expected = best_score(scores, required, forbidden)
+    for method in METHODS:
+        if expected == -math.inf:
+            with pytest.raises(ValueError, match=r"no parent set left|admit no DAG|cycle|in both"):
+                find_structure(scores, method, required_edges=required, forbidden_edges=forbidden)
+        else:
+            best = find_structure(scores, method, required_edges=required, forbidden_edges=forbidden)
+            check_optimal(best, scores, required, forbidden)
+            assert best.score == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_oracle_counts_the_dags():
+    # The numbers of labelled DAGs (OEIS A003024).
+    assert [len(all_dags(tuple("abcde"[:count]))) for count in range(1, 6)] == [1, 3, 25, 543, 29281]
+
+
+@every_method
+@pytest.mark.parametrize("seed", [0, 1])
+def test_five_class_variables_with_all_parent_sets(method, seed):
+    scores = random_scores(5, seed, sets=80, most_parents=4)
+    best = find_structure(scores, method)
+    check_optimal(best, scores)
+    assert best.score == pytest.approx(best_score(scores), rel=1e-12)
+
+
+def test_methods_agree_on_larger_tables():
+    for seed in range(30):
+        scores = random_scores(5 + seed % 8, seed, sets=5 + seed, most_parents=2 + seed % 3)
+        by_subsets, by_program = (find_structure(scores, method) for method in METHODS)
+        check_optimal(by_subsets, scores)
+        check_optimal(by_program, scores)
+        assert by_program.score == pytest.approx(by_subsets.score, rel=1e-12)
+
+
+def test_auto_chooses_by_size():
+    assert find_structure(random_scores(20, 0)).method == "dynamic-programming"
+    scores = random_scores(25, 0, sets=8, most_parents=2)
+    best = find_structure(scores)
+    check_optimal(best, scores)
+    assert best.method == "integer-program"
+
+
+@every_method
+def test_one_class_variable(method):
+    best = find_structure({"a": {frozenset(): -2.5}}, method)
+    assert best.parents == {"a": frozenset()}
+    assert (best.score, best.bound, best.gap, best.status, best.method) == (
+        -2.5,
+        -2.5,
+        0.0,
+        "optimal",
+        method,
+    )
+
+
+@every_method
+def test_ties_prefer_fewer_parents_then_earlier_ones(method):
+    none, a, b, c, ab = map(frozenset, ["", "a", "b", "c", "ab"])
+    scores = {
+        "a": {none: 0.0},
+        "b": {none: 0.0, a: 0.0},
+        "c": {none: -1.0},
+        "d": {none: -1.0, ab: 2.0, c: 2.0, b: 2.0},
+    }
+    expected = {"a": none, "b": none, "c": none, "d": b}
+    assert find_structure(scores, method).parents == expected
+    reordered = {name: scores[name] for name in "dcba"}
+    assert find_structure(reordered, method).parents == {**expected, "d": c}
+
+
+def test_ties_make_the_first_class_variables_ancestors():
+    table = {name: {frozenset(): 0.0, frozenset(other): 1.0} for name, other in [("a", "b"), ("b", "a")]}
+    assert find_structure(table).parents == {"a": frozenset(), "b": frozenset("a")}
+
+
+@every_method
+def test_does_not_depend_on_the_order_of_parent_sets_or_on_the_run(method):
+    scores = {
+        # Rounded scores, so that there are ties.
+        name: {parents: float(round(score)) for parents, score in table.items()}
+        for name, table in random_scores(9, 3, sets=20).items()
+    }
+    turned = {name: dict(reversed(table.items())) for name, table in scores.items()}
+    best = find_structure(scores, method)
+    check_optimal(best, scores)
+    assert find_structure(scores, method).parents == best.parents
+    assert find_structure(turned, method).parents == best.parents
+
+
+@every_method
+def test_dominated_set_is_kept_where_its_subset_lacks_a_required_edge(method):
+    scores = {
+        "a": {frozenset(): 0.0, frozenset("b"): 5.0},
+        "b": {frozenset(): 3.0, frozenset("a"): 1.0, frozenset("ac"): 0.0},
+        "c": {frozenset(): 0.0},
+    }
+    assert find_structure(scores, method).score == 8.0
+    best = find_structure(scores, method, required_edges=[("a", "b")])
+    assert best.parents == {"a": frozenset(), "b": frozenset("a"), "c": frozenset()}
+    assert find_structure(scores, method, required_edges={("c", "b")}).score == 0.0
+
+
+@every_method
+def test_a_few_very_large_parent_sets(method):
+    # Far too many subsets to look each of them up.
+    names = [f"y{position}" for position in range(18)]
+    scores = {name: {frozenset(): 0.0, frozenset(set(names) - {name}): 1.0} for name in names}
+    best = find_structure(scores, method)
+    check_optimal(best, scores)
+    assert best.score == 1.0
+
+
+@every_method
+@pytest.mark.parametrize("unit", [1e-12, 1e9])
+def test_any_unit_of_scores(method, unit):
+    scores = random_scores(8, 5, sets=15)
+    scaled = {name: {p: unit * score for p, score in table.items()} for name, table in scores.items()}
+    assert find_structure(scaled, method).parents == find_structure(scores).parents
+
+
+@every_method
+def test_very_low_scores_do_not_drown_the_others(method):
+    scores = random_scores(7, 6, sets=12)
+    plain = find_structure(scores)
+    names = list(scores)
+    for child in names:
+        for parents in subsets([name for name in names if name != child]):
+            scores[child].setdefault(parents, -1e30)
+    best = find_structure(scores, method)
+    assert (best.parents, best.score) == (plain.parents, plain.score)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"lp/solvefreq": -1},  # cycles are found in pseudo solutions only
+        {"separating/maxroundsroot": 0, "separating/maxrounds": 0},  # ... in whole-numbered LP solutions only
+        {"heuristics/rounding/freq": 1, "heuristics/rins/freq": 1, "heuristics/rens/freq": 0},
+    ],
+    ids=["no LP", "no separation", "heuristics"],
+)
+def test_cycles_are_found_wherever_the_solver_proposes_them(monkeypatch, setting):
+    monkeypatch.setattr(integer_program, "_SETTINGS", {**integer_program._SETTINGS, **setting})
+    for seed in range(4):
+        scores = random_scores(7, seed, sets=12)
+        best = find_structure(scores, "integer-program")
+        check_optimal(best, scores)
+        assert best.score == pytest.approx(find_structure(scores).score, rel=1e-12)
+
+
+@every_method
+def test_time_limit_before_anything_is_found(method):
+    scores = random_scores(12, 1, sets=30)
+    best = find_structure(scores, method, time_limit=1e-9)
+    check(best, scores)
+    assert best.status == "time limit"
+    assert best.gap > 0
+    assert best.score <= find_structure(scores).score <= best.bound
+
+
+def test_time_limit_of_the_solver():
+    scores = random_scores(19, 2, sets=150, most_parents=4)
+    best = find_structure(scores, "integer-program", time_limit=1.0)
+    check(best, scores)
+    assert best.status == "time limit"
+    assert best.gap > 0
+    assert best.seconds < 10
+    assert best.score <= find_structure(scores).score <= best.bound
+    # The solver's bound, not only the one that is known before it starts.
+    assert best.bound < find_structure(scores, "integer-program", time_limit=1e-9).bound
+
+
+def test_memory_is_stated_and_refused_above_the_limit(monkeypatch):
+    # 20 x 2**19 ranks of 2 bytes, 2**20 regrets of 8 bytes and sinks of 1 byte.
+    assert dynamic_programming.memory_needed(20, 1000) == 20 * 2**20 + 9 * 2**20
+    assert dynamic_programming.memory_needed(20, 2**16) == 40 * 2**20 + 9 * 2**20
+    scores = {f"y{position}": {frozenset(): 0.0} for position in range(40)}
+    with pytest.raises(ValueError, match=r"53,876,069,761,024 bytes .* 40 class .*method='integer-program'"):
+        find_structure(scores, "dynamic-programming")
+
+
+def run_python(code, **environment):
+    """Output of a fresh interpreter, which must end without complaint."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_import_is_light():
+    code = """
+import pmdc, sys
+before = set(sys.modules)
+import pmdc.search
+print({"numba", "pyscipopt", "networkx"} & (set(sys.modules) - before))
+"""
+    assert run_python(code).strip() == "set()"
+
+
+def test_repeated_programs_are_quiet_and_end_cleanly():
+    code = """
+from pmdc.search import find_structure
+names = "abcdef"
+scores = {v: {frozenset(): 0.0, **{frozenset({u, w}): float(ord(u) * ord(w) % 7)
+          for u in names for w in names if u < w and v not in (u, w)}} for v in names}
+for _ in range(3):
+    best = find_structure(scores, "integer-program")
+    print([sorted(parents) for parents in best.parents.values()], best.score)
+"""
+    printed = {run_python(code, PYTHONHASHSEED=seed) for seed in "12"}
+    assert len(printed) == 1
+    lines = printed.pop().splitlines()
+    assert len(lines) == 3
+    assert len(set(lines)) == 1
