@@ -71,9 +71,7 @@ def test_cluster_constraint_needs_at_least_one(n_classes, n_dags):
 def lemma_keeps(candidates, score, penalty):
     """The sets that survive the Lemma: those it discards take all their supersets with them."""
     discarded = {
-        big
-        for big in candidates
-        if any(small < big and score[small] >= -penalty[big] for small in candidates)
+        big for big in candidates if any(small < big and score[small] >= -penalty[big] for small in candidates)
     }
     return {c for c in candidates if not any(bad <= c for bad in discarded)}
 
@@ -110,9 +108,7 @@ STATES = {"Y": 2, "B": 2, "A": 7}  # class variables Y and B, one discrete featu
 def local_scores(child):
     """Candidate parent sets of a class variable with their log-likelihood, BIC penalty and score."""
     candidates = subsets(sorted(set(COLUMNS) - {child}))
-    log_likelihood = {
-        c: frequency_log_likelihood(COLUMNS[child], [COLUMNS[p] for p in c]) for c in candidates
-    }
+    log_likelihood = {c: frequency_log_likelihood(COLUMNS[child], [COLUMNS[p] for p in c]) for c in candidates}
     penalty = {c: bic(STATES[child], [STATES[p] for p in c], 8) for c in candidates}
     return candidates, log_likelihood, penalty, {c: log_likelihood[c] - penalty[c] for c in candidates}
 
@@ -223,9 +219,7 @@ def test_monotonicity_fails_for_naive_bayes():
     states = np.array([0, 0, 1, 1, 0, 0, 1, 1])
     parent = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     without = gaussian_naive_bayes_log_likelihood(feature, states)
-    with_parent = sum(
-        gaussian_naive_bayes_log_likelihood(feature[parent == z], states[parent == z]) for z in (0, 1)
-    )
+    with_parent = sum(gaussian_naive_bayes_log_likelihood(feature[parent == z], states[parent == z]) for z in (0, 1))
     assert without == pytest.approx(-3.686, abs=5e-4)
     assert with_parent == pytest.approx(-4.185, abs=5e-4)
 

@@ -51,14 +51,14 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     # What users call -----------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the conditional joint distribution of the class variables.
 
         Parameters
         ----------
         X : DataFrame (pandas, polars, ...), array or list of rows, shape (n, n_features)
             Numbers are continuous features; categories, strings and booleans are discrete ones.
-        Y : DataFrame, 2-D array, list of rows, or 1-D y for a single class variable
+        y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables: strings, integers, booleans, any hashable values. A categorical
             column declares its states, with or without rows.
         sample_weight : array-like of shape (n,), optional
@@ -74,8 +74,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         n_rows = len(columns[0].values)
         weights = read_weights(sample_weight, n_rows)
         kept = weights > 0
-        self._classes = ClassTable.fit(Y, owner, kept)
-        codes = self._classes.encode(Y, unknown="mark")
+        self._classes = ClassTable.fit(y, owner, kept)
+        codes = self._classes.encode(y, unknown="mark")
         self._features = FeatureTable.fit(columns, self.discrete_features)
         clash = set(self._features.names) & set(self._classes.names)
         if clash and not self._classes.one_dimensional:
@@ -127,14 +127,14 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._distribution(self._read(X))
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """1 - Hamming loss: the share of class variables predicted rightly, over all rows.
 
         (The score that scikit-learn's classifiers inherit is the share of rows predicted wholly right, and it
         raises on several class variables with more than two states.)
         """
         features = self._read(X)
-        truth = self._classes.encode(Y, unknown="mark")
+        truth = self._classes.encode(y, unknown="mark")
         if len(truth) != len(features):
             raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
         right = (self._decide(features, self.loss) == truth).mean(axis=1)

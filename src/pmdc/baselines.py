@@ -43,9 +43,7 @@ class _Baseline(MultiDimensionalClassifier):
         self, inputs: Floats, target: int, codes: Codes, size: int, sample_weight: Floats, weighted: bool
     ) -> tuple[Node, Preparation]:
         """The model of one target, given as codes, with what is to be done to the inputs before."""
-        learner = make_learner(
-            self.estimator, inputs, sample_weight, weighted=weighted, random_state=self.random_state
-        )
+        learner = make_learner(self.estimator, inputs, sample_weight, weighted=weighted, random_state=self.random_state)
         column = np.zeros((len(codes), target + 1), dtype=np.int64)  # the target's number seeds its random state
         column[:, target] = codes
         node = fit_node(learner, target, column, [size] * (target + 1), [()], sample_weight, backoff=True)
@@ -230,9 +228,7 @@ class ClassifierChain(_Baseline):
         self._chain = self._fit_chain(order, inputs, codes, sample_weight, weighted)
         self.order_ = [self._classes.names[k] for k in order]
 
-    def _choose_order(
-        self, inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
-    ) -> tuple[int, ...]:
+    def _choose_order(self, inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
         given = tuple(range(len(self._classes.names)))
         if self.order is None:
             return given
@@ -240,7 +236,10 @@ class ClassifierChain(_Baseline):
         if isinstance(self.order, str) and self.order == "random":
             return tuple(int(k) for k in random.permutation(given))
         if isinstance(self.order, str) and self.order == "best":
-            orders = [given, *(tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders))]
+            orders = [
+                given,
+                *(tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders)),
+            ]
             return self._best_order(orders, inputs, codes, sample_weight, weighted, random)
         return self._listed_order()
 

@@ -76,7 +76,12 @@ class ParentRules:
     def keep(self, optional: Sequence[int]) -> ParentRules:
         """The same rules with fewer optional parents."""
         return ParentRules(
-            self.child, self.n_classes, tuple(optional), self.required, self.max_parents, self.max_discrete_parents
+            self.child,
+            self.n_classes,
+            tuple(optional),
+            self.required,
+            self.max_parents,
+            self.max_discrete_parents,
         )
 
 
@@ -191,9 +196,7 @@ Scorer = Callable[[list[tuple[int, ParentSet]]], list[float]]
 """Scores many (class variable, parent set) pairs at once, in order, in parallel if it likes."""
 
 
-def restrict(
-    rules: Sequence[ParentRules], limit: int, score: Scorer
-) -> tuple[list[ParentRules], list[ScoreTable]]:
+def restrict(rules: Sequence[ParentRules], limit: int, score: Scorer) -> tuple[list[ParentRules], list[ScoreTable]]:
     """Fewer possible parents, so that all class variables together have at most `limit` parent sets.
 
     Every class variable gets an equal share of the limit. Its possible parents are ranked by the score that each

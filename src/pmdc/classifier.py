@@ -190,7 +190,12 @@ class GBNC(MultiDimensionalClassifier):
         **parameters
             Any parameter of `GBNC`, in place of the paper's.
         """
-        settings: dict[str, Any] = {"criterion": "bic", "max_parents": 3, "max_discrete_parents": 3, "backoff": "paper"}
+        settings: dict[str, Any] = {
+            "criterion": "bic",
+            "max_parents": 3,
+            "max_discrete_parents": 3,
+            "backoff": "paper",
+        }
         return cls(SGDClassifier(loss="log_loss") if estimator is None else estimator, **(settings | parameters))
 
     # Learning ------------------------------------------------------------------------------------------------

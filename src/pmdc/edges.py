@@ -36,7 +36,11 @@ def parent_rules(
     for child, name in enumerate(class_names):
         for limit, argument, members in (
             (max_parents, "max_parents", {v for v in required[child] if v < len(class_names)}),
-            (max_discrete_parents, "max_discrete_parents", {v for v in required[child] if v >= len(class_names)}),
+            (
+                max_discrete_parents,
+                "max_discrete_parents",
+                {v for v in required[child] if v >= len(class_names)},
+            ),
         ):
             if len(members) > limit:
                 raise ValueError(
@@ -46,7 +50,12 @@ def parent_rules(
         optional = tuple(v for v in range(len(nodes)) if v != child and v not in required[child] | forbidden[child])
         rules.append(
             ParentRules(
-                child, len(class_names), optional, frozenset(required[child]), max_parents, max_discrete_parents
+                child,
+                len(class_names),
+                optional,
+                frozenset(required[child]),
+                max_parents,
+                max_discrete_parents,
             )
         )
     return rules
@@ -91,7 +100,7 @@ def _suggest(name: object, known: Sequence[str]) -> str:
 
 def _refuse_cycle(required: Sequence[set[int]], names: Sequence[str]) -> None:
     try:
-        TopologicalSorter({child: parents for child, parents in enumerate(required)}).prepare()
+        TopologicalSorter(dict(enumerate(required))).prepare()
     except CycleError as error:
         cycle = " -> ".join(repr(names[v]) for v in error.args[1])
         raise ValueError(f"required_edges form the cycle {cycle}, which no DAG has: take one edge out.") from None

@@ -62,4 +62,4 @@ class Partition:
 
     def weights(self, sample_weight: Floats) -> Floats:
         """The sum of the weights of the rows of each part."""
-        return np.bincount(self.part, weights=sample_weight, minlength=self.n_parts)
+        return np.asarray(np.bincount(self.part, weights=sample_weight, minlength=self.n_parts), dtype=float)

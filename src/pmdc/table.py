@@ -450,9 +450,7 @@ class ClassTable:
         by_name = {column.name: column for column in columns}
         missing = [name for name in self.names if name not in by_name]
         if missing:
-            raise ValueError(
-                f"Y lacks the class variable {missing[0]!r}; its columns are {_shorten(list(by_name))}."
-            )
+            raise ValueError(f"Y lacks the class variable {missing[0]!r}; its columns are {_shorten(list(by_name))}.")
         return [by_name[name] for name in self.names]
 
     def decode(self, codes: Codes, like: Any = None) -> Any:
@@ -476,6 +474,8 @@ class ClassTable:
 def _read_classes(Y: Any, owner: str) -> tuple[list[Column], bool]:
     if Y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    if hasattr(Y, "__array__") and not hasattr(Y, "dtype") and not hasattr(Y, "columns"):
+        Y = np.asarray(Y)
     series = nw.from_native(Y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         name = series.name if isinstance(series.name, str) and series.name else "y0"

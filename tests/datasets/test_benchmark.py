@@ -85,7 +85,7 @@ def test_the_data_folder_is_found(data_dir, tmp_path, monkeypatch):
     shutil.copytree(data_dir, tmp_path / "shared" / "data")
     assert available() == ["tiny"]
     monkeypatch.setenv("PMDC_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="PMDC_DATA is .*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"PMDC_DATA is .*nowhere"):
         load("tiny")
     monkeypatch.setenv("PMDC_DATA", str(data_dir))
     assert load("tiny").name == "tiny"
@@ -101,7 +101,7 @@ def test_an_unknown_name_gets_a_suggestion(data_dir, name):
 
 @pytest.mark.parametrize("name", ["pictures", "../data/tiny", ""])
 def test_what_is_no_table_is_unknown(data_dir, name):
-    with pytest.raises(ValueError, match="There is no table .* Available: tiny"):
+    with pytest.raises(ValueError, match=r"There is no table .* Available: tiny"):
         load(name, data_dir)
 
 
@@ -116,7 +116,7 @@ def test_an_incomplete_table_names_the_missing_file(data_dir, file):
 def test_files_of_different_tables_are_refused(data_dir):
     meta = data_dir / "tiny" / "meta.json"
     meta.write_text(meta.read_text().replace('"n": 4', '"n": 5'))
-    with pytest.raises(ValueError, match="has 4 rows, but meta.json says 5"):
+    with pytest.raises(ValueError, match=r"has 4 rows, but meta\.json says 5"):
         load("tiny", data_dir)
 
 

@@ -20,9 +20,7 @@ class States:
     def encode(self, Y, unknown="mark"):
         code = [{state: i for i, state in enumerate(states.tolist())} for states in self.states]
         rows = np.asarray(Y, dtype=object).tolist()
-        return np.array(
-            [[c.get(v, -1) for c, v in zip(code, row, strict=True)] for row in rows], dtype=np.int64
-        )
+        return np.array([[c.get(v, -1) for c, v in zip(code, row, strict=True)] for row in rows], dtype=np.int64)
 
     def decode(self, codes):
         return np.column_stack([states[codes[:, k]] for k, states in enumerate(self.states)])
@@ -75,8 +73,7 @@ class Enumeration:
         columns = []
         for outcome in all_outcomes(sizes):
             entries = [
-                table[(slice(None), *(outcome[p] for p in parents[k]), outcome[k])]
-                for k, table in enumerate(tables)
+                table[(slice(None), *(outcome[p] for p in parents[k]), outcome[k])] for k, table in enumerate(tables)
             ]
             columns.append(sum(entries))
         return cls(sizes, np.column_stack(columns))

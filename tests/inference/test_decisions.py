@@ -29,17 +29,13 @@ def test_no_outcome_has_a_lower_expected_loss(loss, network):
 
 
 def test_the_losses_differ():
-    distribution = OutcomeDistribution(
-        States([2, 2]), [[0, 0], [1, 0], [1, 1]], np.log([[0.4, 0.3, 0.3]]), [0.0]
-    )
+    distribution = OutcomeDistribution(States([2, 2]), [[0, 0], [1, 0], [1, 1]], np.log([[0.4, 0.3, 0.3]]), [0.0])
     assert decide(distribution, "subset").tolist() == [[0, 0]]
     assert decide(distribution, "hamming").tolist() == [[1, 0]]
 
 
 def test_ties_go_to_the_first_state():
-    distribution = JointDistribution(
-        States([3, 2]), [(), ()], [np.log([[0.2, 0.4, 0.4]]), np.log([[0.5, 0.5]])]
-    )
+    distribution = JointDistribution(States([3, 2]), [(), ()], [np.log([[0.2, 0.4, 0.4]]), np.log([[0.5, 0.5]])])
     for loss in LOSSES:
         assert decide(distribution, loss).tolist() == [[1, 0]]
 
@@ -50,7 +46,5 @@ def test_ties_go_to_the_first_state():
 )
 def test_unknown_loss(loss, suggestion):
     distribution = JointDistribution(States([2]), [()], [np.log([[0.2, 0.8]])])
-    with pytest.raises(
-        ValueError, match=f"loss={loss!r} is not known; choose from 'hamming', 'subset'.*{suggestion}"
-    ):
+    with pytest.raises(ValueError, match=f"loss={loss!r} is not known; choose from 'hamming', 'subset'.*{suggestion}"):
         decide(distribution, loss)

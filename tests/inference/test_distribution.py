@@ -50,9 +50,7 @@ def test_samples_follow_the_distribution():
 
 def test_samples_are_reproducible_and_typed():
     tables = [np.log([[0.4, 0.6]]), np.log([[0.1, 0.9]])]
-    same_kind = JointDistribution(
-        States([2, 2], [np.array(["a", "b"]), np.array(["long", "x"])]), [(), ()], tables
-    )
+    same_kind = JointDistribution(States([2, 2], [np.array(["a", "b"]), np.array(["long", "x"])]), [(), ()], tables)
     np.testing.assert_array_equal(same_kind.sample(9, random_state=5), same_kind.sample(9, random_state=5))
     assert (same_kind.sample(9, random_state=5) != same_kind.sample(9, random_state=6)).any()
     assert same_kind.sample(2).dtype == np.dtype("<U4")
@@ -67,9 +65,7 @@ def test_samples_are_reproducible_and_typed():
 def test_single_class_variable():
     probabilities = np.array([[0.2, 0.5, 0.3], [0.0, 0.0, 1.0]])
     with np.errstate(divide="ignore"):
-        distribution = JointDistribution(
-            ClassTable.fit(np.array(["x", "y", "z"])), [()], [np.log(probabilities)]
-        )
+        distribution = JointDistribution(ClassTable.fit(np.array(["x", "y", "z"])), [()], [np.log(probabilities)])
     np.testing.assert_allclose(distribution.marginals()[0], probabilities, atol=1e-15)
     assert distribution.mode().outcome.tolist() == ["y", "z"]
     np.testing.assert_allclose(np.exp(distribution.log_prob(np.array(["z", "z"]))), [0.3, 1.0])

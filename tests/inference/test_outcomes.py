@@ -89,9 +89,7 @@ def test_an_astronomically_large_space():
     np.testing.assert_allclose(marginals[7][0], [0.25, 0.35] + [0.05] * 8, rtol=1e-12)
     log_each = log(0.5) - 400 * log(10)
     np.testing.assert_allclose(distribution.log_prob([["s2"] * 400]), log_each, rtol=1e-12)
-    np.testing.assert_allclose(
-        distribution.entropy(), -0.2 * log(0.2) - 0.3 * log(0.3) - 0.5 * log_each, rtol=1e-12
-    )
+    np.testing.assert_allclose(distribution.entropy(), -0.2 * log(0.2) - 0.3 * log(0.3) - 0.5 * log_each, rtol=1e-12)
     assert distribution.mode().outcome.tolist() == [["s1"] * 400]
     draws = distribution.sample(100, random_state=0)
     unlisted = (draws != draws[:, :, :1]).any(axis=2)

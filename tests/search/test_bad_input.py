@@ -82,17 +82,13 @@ def test_edges(argument, edges, message):
 
 
 def test_contradictory_edges():
-    with pytest.raises(
-        ValueError, match=r"\('a', 'b'\) is in both required_edges and forbidden_edges: take it"
-    ):
+    with pytest.raises(ValueError, match=r"\('a', 'b'\) is in both required_edges and forbidden_edges: take it"):
         find_structure(GOOD, required_edges=[("a", "b")], forbidden_edges=[("b", "c"), ("a", "b")])
 
 
 def test_required_cycle_is_named():
     edges = [("a", "b"), ("b", "c"), ("c", "a")]
-    with pytest.raises(
-        ValueError, match=r"required_edges form the cycle '(.)' -> '.' -> '.' -> '\1', .*take one"
-    ):
+    with pytest.raises(ValueError, match=r"required_edges form the cycle '(.)' -> '.' -> '.' -> '\1', .*take one"):
         find_structure(GOOD, required_edges=edges)
 
 
@@ -105,32 +101,24 @@ def test_required_cycle_is_named():
 )
 def test_edges_that_leave_nothing(edges):
     child = edges["required_edges"][0][1]
-    with pytest.raises(
-        ValueError, match=rf"scores\['{child}'\] has no parent set left: .*relax required_edges"
-    ):
+    with pytest.raises(ValueError, match=rf"scores\['{child}'\] has no parent set left: .*relax required_edges"):
         find_structure(GOOD, **edges)
 
 
 def test_forbidden_edges_that_leave_nothing():
     scores = {**GOOD, "c": {frozenset("a"): 1.0}}
-    with pytest.raises(
-        ValueError, match=r"scores\['c'\] .* none of its forbidden parents \{'a'\}; add such a set"
-    ):
+    with pytest.raises(ValueError, match=r"scores\['c'\] .* none of its forbidden parents \{'a'\}; add such a set"):
         find_structure(scores, forbidden_edges=[("a", "c")])
 
 
 def test_method():
     with pytest.raises(ValueError, match=r"method='integer' is not known: did you mean 'integer-program'\?"):
         find_structure(GOOD, "integer")
-    with pytest.raises(
-        ValueError, match=r"method=None is not known: .*'auto', 'dynamic-programming', 'integer-"
-    ):
+    with pytest.raises(ValueError, match=r"method=None is not known: .*'auto', 'dynamic-programming', 'integer-"):
         find_structure(GOOD, None)
 
 
 @pytest.mark.parametrize("time_limit", [0, -1.0, math.nan, "soon"])
 def test_time_limit(time_limit):
-    with pytest.raises(
-        ValueError, match=rf"time_limit={time_limit!r} is not a positive number: give seconds"
-    ):
+    with pytest.raises(ValueError, match=rf"time_limit={time_limit!r} is not a positive number: give seconds"):
         find_structure(GOOD, time_limit=time_limit)

@@ -94,9 +94,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _data_folder(data_dir: str | os.PathLike[str] | None) -> Path:
-    advice = (
-        f"Give the folder of the benchmark tables as data_dir= or in the environment variable {_VARIABLE}."
-    )
+    advice = f"Give the folder of the benchmark tables as data_dir= or in the environment variable {_VARIABLE}."
     if data_dir is not None:
         folder, origin = Path(data_dir), "data_dir"
     elif os.environ.get(_VARIABLE):
@@ -116,9 +114,7 @@ def _table_folder(name: str, data_folder: Path) -> Path:
         folder = data_folder / name
         missing = _missing(folder)
         if len(missing) < len(_FILES):
-            raise FileNotFoundError(
-                f"The table {name!r} is incomplete: {folder} lacks {' and '.join(missing)}."
-            )
+            raise FileNotFoundError(f"The table {name!r} is incomplete: {folder} lacks {' and '.join(missing)}.")
     nearest = get_close_matches(str(name).lower(), names, n=1)
     suggestion = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise ValueError(

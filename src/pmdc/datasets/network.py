@@ -149,12 +149,8 @@ class TrueNetwork:
         tables = dict(zip(self.classes, self.log_tables(X), strict=True))
         rows = np.arange(n_samples)
         codes: dict[str, Codes] = {}
-        for variable in TopologicalSorter(
-            {name: self.class_parents(name) for name in self.classes}
-        ).static_order():
-            local = np.exp(
-                tables[variable][rows, *(codes[parent] for parent in self.class_parents(variable))]
-            )
+        for variable in TopologicalSorter({name: self.class_parents(name) for name in self.classes}).static_order():
+            local = np.exp(tables[variable][rows, *(codes[parent] for parent in self.class_parents(variable))])
             # The last boundary is left out, so that rounding cannot lead beyond the last state.
             boundaries = local.cumsum(axis=1)[:, :-1]
             codes[variable] = (boundaries < rng.uniform(size=(n_samples, 1))).sum(axis=1)
@@ -306,9 +302,7 @@ def _random_local_model(
 def _sizes(rng: np.random.RandomState, count: int, given: int | tuple[int, int], argument: str) -> list[int]:
     low, high = (given, given) if isinstance(given, (int, np.integer)) else given
     if not 2 <= low <= high:
-        raise ValueError(
-            f"{argument}={given!r}: give a number of at least 2, or bounds (low, high) of that kind."
-        )
+        raise ValueError(f"{argument}={given!r}: give a number of at least 2, or bounds (low, high) of that kind.")
     return [int(size) for size in rng.randint(low, high + 1, size=count)]
 
 
@@ -330,9 +324,7 @@ def _encode(frame: pd.DataFrame, columns: Mapping[str, tuple[str, ...]]) -> Code
         code = {state: i for i, state in enumerate(states)}
         for row, value in enumerate(frame[name]):
             if value not in code:
-                raise ValueError(
-                    f"Column {name!r}, row {row}: {value!r} is not among the states {list(states)}."
-                )
+                raise ValueError(f"Column {name!r}, row {row}: {value!r} is not among the states {list(states)}.")
             codes[row, j] = code[value]
     return codes
 

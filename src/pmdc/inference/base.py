@@ -121,9 +121,7 @@ class BaseDistribution(ABC):
         """
         codes = self.class_table.encode(Y, unknown="mark")
         if len(codes) != len(self):
-            raise ValueError(
-                f"Y has {len(codes)} rows, but the distribution has {len(self)}: give one for each."
-            )
+            raise ValueError(f"Y has {len(codes)} rows, but the distribution has {len(self)}: give one for each.")
         unknown = codes < 0
         self._warn_unknown(Y, unknown)
         log_prob = self.log_prob_codes(np.where(unknown, 0, codes))

@@ -130,9 +130,7 @@ class JunctionTree:
         families: dict[int, list[int]] = {variable: [] for variable in scopes}
         for k, family in enumerate(self._families):
             families[family[0]].append(k)
-        return tuple(
-            Clique(scopes[v], parent.get(v), tuple(children[v]), tuple(families[v])) for v in sorted(scopes)
-        )
+        return tuple(Clique(scopes[v], parent.get(v), tuple(children[v]), tuple(families[v])) for v in sorted(scopes))
 
     def _cells(self, scope: Iterable[int]) -> int:
         return prod(self.sizes[variable] for variable in scope)
@@ -381,9 +379,7 @@ def _check_structure(sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...
     if not sizes or min(sizes) < 1:
         raise ValueError(f"sizes={sizes}: give at least one class variable, each with at least one state.")
     if len(parents) != len(sizes):
-        raise ValueError(
-            f"parents has {len(parents)} entries, one is needed for each of {len(sizes)} variables."
-        )
+        raise ValueError(f"parents has {len(parents)} entries, one is needed for each of {len(sizes)} variables.")
     for k, members in enumerate(parents):
         if len({*members, k}) != len(members) + 1 or not all(0 <= p < len(sizes) for p in members):
             raise ValueError(
@@ -394,9 +390,7 @@ def _check_structure(sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...
 def check_tables(sizes: Sequence[int], parents: Sequence[tuple[int, ...]], tables: Sequence[Floats]) -> int:
     """The number of rows, after comparing the shape of each conditional table with the structure."""
     if len(tables) != len(sizes):
-        raise ValueError(
-            f"{len(tables)} conditional tables given, one is needed for each of {len(sizes)} variables."
-        )
+        raise ValueError(f"{len(tables)} conditional tables given, one is needed for each of {len(sizes)} variables.")
     n_rows = len(tables[0])
     for k, table in enumerate(tables):
         shape = (n_rows, *(sizes[p] for p in parents[k]), sizes[k])

@@ -140,9 +140,7 @@ class EstimatorLearner:
 
     def _fit_parts(self, task: LocalTask) -> list[tuple[PartModel, float]]:
         failures: list[str] = []
-        fitted = [
-            self._fit_part(task, number, rows, failures) for number, rows in rows_by_part(task.partition.part)
-        ]
+        fitted = [self._fit_part(task, number, rows, failures) for number, rows in rows_by_part(task.partition.part)]
         if failures:
             warnings.warn(
                 f"{type(self.estimator).__name__} could not be fitted on {len(failures)} of {len(fitted)} parts of "
@@ -160,7 +158,7 @@ class EstimatorLearner:
         if len(states) == 1:
             return model, 0.0
         X = self.X[rows]
-        if self.paper and (X == X[0]).all():
+        if self.paper and (X[0] == X).all():
             uniform = np.full(task.n_states, 1.0 / task.n_states)
             return PartModel(np.arange(task.n_states), uniform, model.weight, None), 0.0
         if self.estimator is not None:
@@ -193,8 +191,8 @@ class EstimatorLearner:
 def _set_random_states(estimator: BaseEstimator, sequence: np.random.SeedSequence) -> None:
     """Give every `random_state` of an estimator, nested ones included, a value of its own."""
     names = sorted(n for n in estimator.get_params(deep=True) if n == "random_state" or n.endswith("__random_state"))
-    values = sequence.generate_state(len(names)) if names else []
-    estimator.set_params(**{name: int(value) for name, value in zip(names, values, strict=True)})
+    values = sequence.generate_state(len(names)).tolist() if names else []
+    estimator.set_params(**dict(zip(names, values, strict=True)))
 
 
 def _predict_log_proba(classifier: Any, X: Floats) -> Floats:

@@ -32,6 +32,7 @@ class Softmax:
 
     coef: Floats
     intercept: Floats
+    n_iter: int = 1
 
     def predict_log_proba(self, X: Floats) -> Floats:
         return _log_softmax(X @ self.coef.T + self.intercept)
@@ -56,10 +57,11 @@ def fit_softmax(X: Floats, codes: Codes, weights: Floats, C: float, tol: float, 
     objective = _Objective(inputs, codes, weights, m, ridge)
     start = np.zeros(vectors * (d + 1))
     solve = _newton if start.size <= _LARGE else _lbfgs
-    B = solve(objective, start, tol, max_iter).reshape(vectors, d + 1)
+    flat, n_iter = solve(objective, start, tol, max_iter)
+    B = flat.reshape(vectors, d + 1)
     if m == 2:
         B = np.vstack([np.zeros(d + 1), B])
-    return Softmax(B[:, :-1], B[:, -1])
+    return Softmax(B[:, :-1], B[:, -1], n_iter)
 
 
 class _Objective:
@@ -111,11 +113,11 @@ class _Objective:
         return np.exp(log_proba[:, 1:] if self.two else log_proba)
 
 
-def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> Floats:
+def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int]:
     """Newton's method with a Cholesky factor and step halving."""
     log_proba = objective.log_proba(flat)
     value = objective.value(flat, log_proba)
-    for _ in range(max_iter):
+    for n_iter in range(1, max_iter + 1):  # noqa: B007
         gradient = objective.gradient(flat, log_proba)
         step = -_solve(objective.hessian(log_proba), gradient)
         slope = float(np.dot(gradient, step))
@@ -132,7 +134,7 @@ def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> F
         # Half the decrement is what is still to be gained; the step just taken has squared that.
         if -0.5 * slope <= tol * max(1.0, abs(value)) or size < 1e-10:
             break
-    return flat
+    return flat, n_iter
 
 
 def _solve(H: Floats, gradient: Floats) -> Floats:
@@ -147,13 +149,14 @@ def _solve(H: Floats, gradient: Floats) -> Floats:
             damping = max(10 * damping, 1e-12 * max(scale, 1e-300))
 
 
-def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> Floats:
+def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int]:
     def value_and_gradient(point: Floats) -> tuple[float, Floats]:
         log_proba = objective.log_proba(point)
         return objective.value(point, log_proba), objective.gradient(point, log_proba)
 
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-3 * tol, "gtol": 0.0, "maxcor": 30}
-    return minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options).x
+    result = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
+    return result.x, max(1, int(result.nit))
 
 
 def standardisation(X: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -200,6 +203,8 @@ class Logistic(ClassifierMixin, BaseEstimator):
     intercept_ : array of shape (1 or n_classes,)
     mean_, scale_ : arrays of shape (n_features,)
         The standardisation.
+    n_iter_ : int
+        Iterations of the optimisation.
     n_features_in_ : int
 
     Examples
@@ -249,6 +254,7 @@ class Logistic(ClassifierMixin, BaseEstimator):
         self._softmax = fit_softmax(standardised, codes, weights, self.C, self.tol, self.max_iter)
         shown = slice(1, None) if len(self.classes_) == 2 else slice(None)
         self.coef_, self.intercept_ = self._softmax.coef[shown], self._softmax.intercept[shown]
+        self.n_iter_ = self._softmax.n_iter
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -263,7 +269,8 @@ class Logistic(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
 
 class LogisticLearner(EstimatorLearner):
@@ -271,9 +278,9 @@ class LogisticLearner(EstimatorLearner):
 
     def __init__(self, estimator: Logistic, X: Floats, sample_weight: Floats, **options: Any):
         estimator.check_parameters()
+        self.C, self.tol, self.max_iter = estimator.C, estimator.tol, estimator.max_iter
         standardise = Standardise(*standardisation(X, sample_weight))
         super().__init__(estimator, X, sample_weight, prepare=standardise, **options)
 
     def _fit_clone(self, X: Floats, codes: Codes, weights: Floats, key: tuple[int, ...]) -> Softmax:
-        settings = self.estimator.get_params()
-        return fit_softmax(X, codes, weights, settings["C"], settings["tol"], settings["max_iter"])
+        return fit_softmax(X, codes, weights, self.C, self.tol, self.max_iter)

@@ -48,7 +48,7 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     Returns
     -------
     matplotlib Axes
-        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>" and "edge:<parent>:<child>".
+        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>", "edge:<parent>:<child>".
 
     Examples
     --------
@@ -89,9 +89,7 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     for node, box in layout.boxes.items():
         border, inside = _COLOURS[kinds[node]]
         outline = _outline(box, kinds[node])
-        ax.add_patch(
-            PathPatch(outline, fc=inside, ec=border, linewidth=1.3 * scale, gid=f"node:{node}", zorder=2)
-        )
+        ax.add_patch(PathPatch(outline, fc=inside, ec=border, linewidth=1.3 * scale, gid=f"node:{node}", zorder=2))
         text = _text_path(lines[node], box)
         ax.add_patch(PathPatch(text, fc=_TEXT_COLOUR, linewidth=0, gid=f"text:{node}", zorder=3))
     if with_legend:
@@ -102,9 +100,7 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
 def _kind(node: Node, attributes: Mapping[str, Any]) -> str:
     kind = str(attributes.get("kind", "class"))
     if kind not in _COLOURS:
-        raise ValueError(
-            f"Node {node!r} has kind={kind!r}; it must be one of {', '.join(map(repr, _COLOURS))}."
-        )
+        raise ValueError(f"Node {node!r} has kind={kind!r}; it must be one of {', '.join(map(repr, _COLOURS))}.")
     return kind
 
 
@@ -118,9 +114,7 @@ def _line_widths(graph: nx.DiGraph) -> dict[Edge, float]:
     thinnest, widest = _LINE_WIDTHS
     if greatest == 0:
         return dict.fromkeys(graph.edges, 1.2)
-    return {
-        edge: thinnest + (widest - thinnest) * strengths.get(edge, 0.0) / greatest for edge in graph.edges
-    }
+    return {edge: thinnest + (widest - thinnest) * strengths.get(edge, 0.0) / greatest for edge in graph.edges}
 
 
 # Text and boxes --------------------------------------------------------------------------------------------
@@ -140,9 +134,7 @@ def _text_width(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    width, _, _ = text_to_path.get_text_width_height_descent(
-        text, FontProperties(size=_FONT_SIZE), ismath=False
-    )
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=_FONT_SIZE), ismath=False)
     return float(width)
 
 
@@ -226,9 +218,7 @@ def _add_legend(ax: Axes, layout: Layout, scale: float) -> None:
         border, inside = _COLOURS[kind]
         shape = _outline(Box(0.0, 0.0, 40.0, 24.0), kind)
         handles.append(
-            Line2D(
-                [], [], ls="none", marker=shape, ms=16 * scale, mfc=inside, mec=border, mew=scale, label=name
-            )
+            Line2D([], [], ls="none", marker=shape, ms=16 * scale, mfc=inside, mec=border, mew=scale, label=name)
         )
     ax.legend(
         handles=handles,

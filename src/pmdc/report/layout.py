@@ -409,9 +409,7 @@ def _curve(stops: Sequence[tuple[float, float]]) -> Floats:
     # The harmonic mean of the slopes on both sides, as in monotone cubic interpolation.
     inner = [2 * a * b / (a + b) if a * b > 0 else 0.0 for a, b in pairwise(pieces)]
     points = [stops[0]]
-    for ((x0, y0), (x1, y1)), (slope0, slope1) in zip(
-        pairwise(stops), pairwise([0.0, *inner, 0.0]), strict=True
-    ):
+    for ((x0, y0), (x1, y1)), (slope0, slope1) in zip(pairwise(stops), pairwise([0.0, *inner, 0.0]), strict=True):
         reach = 0.42 * (y1 - y0)
         points += [(x0 + slope0 * reach, y0 + reach), (x1 - slope1 * reach, y1 - reach), (x1, y1)]
     return np.array(points)

@@ -120,9 +120,7 @@ class _Acyclicity(Conshdlr):
             for child, row in enumerate(variables)
             for mask, variable in zip(problem.masks[child], row, strict=False)
         ]
-        self.by_child = [
-            [column for column in self.columns if column[0] == child] for child in range(self.count)
-        ]
+        self.by_child = [[column for column in self.columns if column[0] == child] for child in range(self.count)]
 
     def _edge_weights(self, solution: Any) -> npt.NDArray[np.float64]:
         """How much of each edge (parent, child) a solution takes; None is the solution of the node."""

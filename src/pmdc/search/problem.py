@@ -86,9 +86,7 @@ def build_problem(
     return Problem(tuple(scores), tuple(masks), tuple(values), regrets)
 
 
-def _nothing_left(
-    child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]
-) -> str:
+def _nothing_left(child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]) -> str:
     message = f"scores[{child!r}] has no parent set left: "
     if not table:
         return message + "give at least one set a score above -inf, such as {frozenset(): 0.0}"

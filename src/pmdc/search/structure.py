@@ -57,9 +57,7 @@ def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
             f"but it is of type {type(scores).__name__}"
         )
     if not scores:
-        raise ValueError(
-            "scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}"
-        )
+        raise ValueError("scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}")
     for name in scores:
         if not isinstance(name, str):
             raise ValueError(f"scores has the class variable {name!r}, which is not a string: use its name")
@@ -69,8 +67,7 @@ def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
 def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozenset[str], float]:
     if not isinstance(table, Mapping):
         raise ValueError(
-            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, "
-            f"but it is of type {type(table).__name__}"
+            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, but it is of type {type(table).__name__}"
         )
     checked = {}
     for parents, score in table.items():
@@ -160,8 +157,7 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
                 )
         if parent == child:
             raise ValueError(
-                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: "
-                "take it out"
+                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: take it out"
             )
         parents[child].add(parent)
     return parents
@@ -173,8 +169,7 @@ def check_method(method: Any, known: Sequence[str]) -> None:
         return
     nearest = get_close_matches(str(method), known, n=1, cutoff=0.0)
     raise ValueError(
-        f"method={method!r} is not known: did you mean {nearest[0]!r}? The methods are "
-        + ", ".join(map(repr, known))
+        f"method={method!r} is not known: did you mean {nearest[0]!r}? The methods are " + ", ".join(map(repr, known))
     )
 
 
@@ -184,7 +179,5 @@ def check_time_limit(time_limit: Any) -> float:
         return math.inf
     seconds = _as_float(time_limit)
     if seconds is None or not seconds > 0:
-        raise ValueError(
-            f"time_limit={time_limit!r} is not a positive number: give seconds, or None for no limit"
-        )
+        raise ValueError(f"time_limit={time_limit!r} is not a positive number: give seconds, or None for no limit")
     return seconds

@@ -1,0 +1,130 @@
+"""The layout keeps its promises on any DAG: layers, no overlaps, edges that touch no other box."""
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmdc.report.layout import layered_layout, sample_route
+
+
+@st.composite
+def dags(draw):
+    """DAGs of up to 20 nodes of all densities, with boxes of all sizes."""
+    n = draw(st.integers(1, 20))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    density = draw(st.sampled_from([0.0, 0.05, 0.15, 0.3, 0.7]))
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    names = rng.permutation(n).tolist()
+    graph.add_edges_from((names[i], names[j]) for i, j in combinations(range(n), 2) if rng.random() < density)
+    return graph, {node: (rng.uniform(30, 140), rng.choice([24, 37, 49])) for node in graph}
+
+
+@settings(deadline=None, max_examples=150)
+@given(dags())
+def test_promises(problem):
+    graph, sizes = problem
+    layout = layered_layout(graph, sizes)
+    assert set(layout.boxes) == set(graph)
+    for parent, child in graph.edges:
+        assert layout.layers[parent] < layout.layers[child]
+        assert layout.boxes[parent].bottom > layout.boxes[child].top
+    for node, box in layout.boxes.items():
+        assert (box.width, box.height) == sizes[node]
+        assert box.left >= -1e-6
+        assert box.right <= layout.width + 1e-6
+        assert box.bottom >= -1e-6
+        assert box.top <= layout.height + 1e-6
+    for a, b in combinations(layout.boxes.values(), 2):
+        apart_sideways = max(a.left - b.right, b.left - a.right)
+        apart_upwards = max(a.bottom - b.top, b.bottom - a.top)
+        assert max(apart_sideways, apart_upwards) > 20
+
+    assert set(layout.routes) == set(graph.edges)
+    for (parent, child), route in layout.routes.items():
+        source, target = layout.boxes[parent], layout.boxes[child]
+        assert route[0, 1] == pytest.approx(source.bottom)
+        assert source.left < route[0, 0] < source.right
+        assert route[-1, 1] == pytest.approx(target.top)
+        assert target.left < route[-1, 0] < target.right
+        assert route[-2, 0] == pytest.approx(route[-1, 0])  # arrows point straight down
+        x, y = sample_route(route).T
+        assert (np.diff(y) <= 1e-9).all()
+        assert x.min() >= -1e-6
+        assert x.max() <= layout.width + 1e-6
+        for node, box in layout.boxes.items():
+            if node not in (parent, child):
+                inside = (x > box.left - 2) & (x < box.right + 2) & (y > box.bottom - 2) & (y < box.top + 2)
+                assert not inside.any(), f"{parent} -> {child} touches {node}"
+
+
+def boxes(graph, **nodes):
+    return {node: nodes.get(str(node), (50.0, 24.0)) for node in graph}
+
+
+def test_crossings_that_can_be_avoided_are():
+    graph = nx.DiGraph([("a", "z"), ("b", "y"), ("c", "x"), ("a", "y")])
+    layout = layered_layout(graph, boxes(graph))
+    for (parent, child), (other_parent, other_child) in combinations(graph.edges, 2):
+        above = layout.boxes[parent].x - layout.boxes[other_parent].x
+        below = layout.boxes[child].x - layout.boxes[other_child].x
+        assert above * below >= 0
+
+
+def test_a_chain_is_straight():
+    graph = nx.path_graph(6, create_using=nx.DiGraph)
+    layout = layered_layout(graph, boxes(graph))
+    assert np.ptp([box.x for box in layout.boxes.values()]) < 0.1
+
+
+def test_a_parent_stands_over_the_middle_of_its_children():
+    graph = nx.DiGraph([("a", "x"), ("a", "y"), ("a", "z")])
+    layout = layered_layout(graph, boxes(graph, x=(120, 24)))
+    assert layout.boxes["a"].x == pytest.approx(np.mean([layout.boxes[node].x for node in "xyz"]), abs=0.1)
+
+
+def test_a_root_stands_just_above_its_first_child():
+    graph = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d"), ("late", "d")])
+    layers = layered_layout(graph, boxes(graph)).layers
+    assert layers == {"a": 0, "b": 1, "c": 2, "d": 3, "late": 2}
+
+
+@pytest.mark.parametrize("n_roots", [5, 12, 19])
+def test_many_roots_share_several_layers(n_roots):
+    graph = nx.DiGraph([(f"root{i}", "y") for i in range(n_roots)])
+    layout = layered_layout(graph, boxes(graph))
+    counts = np.bincount(list(layout.layers.values()))
+    assert counts.max() <= 6
+    assert counts[-1] == 1
+    assert np.ptp(counts[:-1]) <= 1
+
+
+def test_nodes_without_edges_stand_in_rows_below():
+    graph = nx.DiGraph([("a", "b")])
+    graph.add_nodes_from(range(14))
+    layout = layered_layout(graph, boxes(graph))
+    assert max(np.bincount(list(layout.layers.values()))) <= 6
+    assert all(layout.boxes[node].top < layout.boxes["b"].bottom for node in range(14))
+
+
+def test_the_layout_is_the_same_every_time():
+    graph = nx.gnp_random_graph(12, 0.3, seed=1, directed=True)
+    graph = nx.DiGraph((a, b) for a, b in graph.edges if a < b)
+    first, second = (layered_layout(graph, boxes(graph)) for _ in range(2))
+    assert first.boxes == second.boxes
+
+
+def test_a_cycle_is_named():
+    graph = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")])
+    with pytest.raises(ValueError, match=r"cycle: (b -> c -> b|c -> b -> c)"):
+        layered_layout(graph, boxes(graph))
+
+
+def test_an_empty_graph():
+    layout = layered_layout(nx.DiGraph(), {})
+    assert layout.boxes == {}
+    assert layout.width == layout.height == 0
