@@ -9,19 +9,14 @@ Each step is a module; nothing is computed here.
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from pmdc import criteria
 from pmdc.base import MultiDimensionalClassifier
@@ -40,6 +35,7 @@ from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.decisions import LOSSES
 from pmdc.learners import LocalLearner, LocalTask, make_learner
 from pmdc.network import Network, Node, fit_node
+from pmdc.parallel import workers
 from pmdc.partition import Partition
 from pmdc.search import Structure, find_structure
 from pmdc.table import Codes, Features, Floats
@@ -242,11 +238,11 @@ class GBNC(MultiDimensionalClassifier):
                 )
             return value
 
-        with _workers(self.n_jobs) as parallel:
+        with workers(self.n_jobs) as parallel:
 
             def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
                 chunks = [tasks[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
-                likelihoods = parallel(_log_likelihoods, learner, codes, sizes, chunks)
+                likelihoods = parallel(_log_likelihoods, chunks, learner, codes, sizes)
                 return [
                     value - penalty(*task)
                     for task, value in zip(tasks, (v for chunk in likelihoods for v in chunk), strict=True)
@@ -261,10 +257,11 @@ class GBNC(MultiDimensionalClassifier):
                 for child, name in enumerate(classes.names)
             ]
             chains = [backoff_chain(scores[child], parents) for child, parents in enumerate(chosen)]
-            tasks = [[(child, chain)] for child, chain in enumerate(chains)]
-            nodes = parallel(_fit_nodes, learner, codes, sizes, tasks, sample_weight, self.backoff == "parents")
+            nodes = parallel(
+                _fit_node, list(enumerate(chains)), learner, codes, sizes, sample_weight, self.backoff == "parents"
+            )
 
-        self._network = Network([node for chunk in nodes for node in chunk], learner.prepare, sizes)
+        self._network = Network(nodes, learner.prepare, sizes)
         self._junction_tree = JunctionTree(classes.sizes, self._network.class_parents)
         self.scores_ = _named_scores(scores, names)
         self.structure_ = replace(
@@ -359,49 +356,11 @@ class GBNC(MultiDimensionalClassifier):
         return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
 
 
-# Parallel work ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _workers(n_jobs: int | None) -> Iterator[Callable[..., list[Any]]]:
-    """A function that runs ``work(learner, codes, sizes, chunk, *rest)`` for all chunks, in order.
-
-    Warnings of the workers would get lost or come once for each part: they are gathered, and each kind is
-    given once.
-    """
-    with Parallel(n_jobs=n_jobs) as pool:
-
-        def run(
-            work: Callable[..., Any], learner: LocalLearner, codes: Codes, sizes: Any, chunks: Any, *rest: Any
-        ) -> list[Any]:
-            answers = pool(delayed(_quietly)(work, learner, codes, sizes, chunk, *rest) for chunk in chunks)
-            _warn_once([warning for _, caught in answers for warning in caught])
-            return [answer for answer, _ in answers]
-
-        yield run
-
-
-def _quietly(work: Callable[..., Any], *arguments: Any) -> tuple[Any, list[tuple[type[Warning], str]]]:
-    # One thread each: the workers share the cores already, and sums come out the same bits for any n_jobs.
-    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        answer = work(*arguments)
-    return answer, [(warning.category, str(warning.message)) for warning in caught]
-
-
-def _warn_once(caught: Sequence[tuple[type[Warning], str]]) -> None:
-    kinds = Counter((category, re.sub(r"[\d.]+", "#", message)) for category, message in caught)
-    seen = set()
-    for category, message in caught:
-        kind = category, re.sub(r"[\d.]+", "#", message)
-        if kind not in seen:
-            seen.add(kind)
-            often = f" (and {kinds[kind] - 1} times more, with other numbers)" if kinds[kind] > 1 else ""
-            warnings.warn(message + often, category, stacklevel=4)
+# Tasks for the workers ------------------------------------------------------------------------------------------
 
 
 def _log_likelihoods(
-    learner: LocalLearner, codes: Codes, sizes: Sequence[int], tasks: Sequence[tuple[int, ParentSet]]
+    tasks: Sequence[tuple[int, ParentSet]], learner: LocalLearner, codes: Codes, sizes: Sequence[int]
 ) -> list[float]:
     """Phase P1 for some parent sets: C(Y, D), the sum of the log-likelihoods of all parts."""
     return [
@@ -410,15 +369,16 @@ def _log_likelihoods(
     ]
 
 
-def _fit_nodes(
+def _fit_node(
+    task: tuple[int, Sequence[ParentSet]],
     learner: LocalLearner,
     codes: Codes,
     sizes: Sequence[int],
-    tasks: Sequence[tuple[int, Sequence[ParentSet]]],
     sample_weight: Floats,
     backoff: bool,
-) -> list[Node]:
-    return [fit_node(learner, child, codes, sizes, chain, sample_weight, backoff) for child, chain in tasks]
+) -> Node:
+    child, chain = task
+    return fit_node(learner, child, codes, sizes, chain, sample_weight, backoff)
 
 
 # Names --------------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from inference.enumeration import Enumeration, States, networks
+from oracles import Enumeration
 from pmdc.inference import JointDistribution, OutcomeDistribution, decide
+from problems import States, networks
 
 LOSSES = {
     "hamming": lambda true, predicted: np.mean(true != predicted),

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from scipy.stats import chisquare
 
-from inference.enumeration import Enumeration, States, networks, random_parents, random_tables
+from oracles import Enumeration
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.table import ClassTable
+from problems import States, networks, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")
 

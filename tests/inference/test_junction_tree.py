@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from inference.enumeration import Enumeration, networks, random_parents, random_tables
+from oracles import Enumeration
 from pmdc.inference import JunctionTree
 from pmdc.inference.elimination import moral_graph
 from pmdc.inference.junction_tree import NetworkTooWideError
+from problems import networks, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from inference.enumeration import Enumeration, States, all_outcomes
+from oracles import Enumeration, all_outcomes
 from pmdc.inference import OutcomeDistribution
+from problems import States
 
 pytestmark = pytest.mark.filterwarnings("error")
 

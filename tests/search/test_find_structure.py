@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles import all_dags, best_score, is_dag, subsets
 from pmdc.search import dynamic_programming, find_structure, integer_program
-from search.dag_oracle import all_dags, best_score, is_dag, random_scores, subsets
+from problems import random_scores
 
 METHODS = ["dynamic-programming", "integer-program"]
 every_method = pytest.mark.parametrize("method", METHODS)

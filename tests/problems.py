@@ -1,6 +1,4 @@
-"""Oracles by full enumeration, random networks, and a stand-in for the table of class variables."""
-
-from itertools import product
+"""Random problems: score tables, networks, tables of class variables."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -59,47 +57,16 @@ def networks(draw, max_variables=6):
     return sizes, parents, random_tables(rng, sizes, parents, draw(st.integers(1, 4)), zeros, tiny)
 
 
-class Enumeration:
-    """All outcomes with their log probabilities in each row, and the answers read off them."""
-
-    def __init__(self, sizes, log_prob):
-        self.sizes = sizes
-        self.outcomes = all_outcomes(sizes)
-        self.log_prob = log_prob
-        self.prob = np.exp(log_prob)
-
-    @classmethod
-    def of_network(cls, sizes, parents, tables):
-        columns = []
-        for outcome in all_outcomes(sizes):
-            entries = [
-                table[(slice(None), *(outcome[p] for p in parents[k]), outcome[k])] for k, table in enumerate(tables)
-            ]
-            columns.append(sum(entries))
-        return cls(sizes, np.column_stack(columns))
-
-    def joint(self, variables):
-        """The joint distribution of some class variables."""
-        table = np.zeros((len(self.prob), *(self.sizes[v] for v in variables)))
-        for outcome, prob in zip(self.outcomes, self.prob.T, strict=True):
-            table[(slice(None), *outcome[list(variables)])] += prob
-        return table
-
-    def marginals(self):
-        return [self.joint([k]) for k in range(len(self.sizes))]
-
-    def entropy(self):
-        logs = np.where(self.prob > 0, self.log_prob, 0.0)
-        return -(self.prob * logs).sum(axis=1)
-
-    def expected_losses(self, loss):
-        """Expected loss of predicting each outcome, in each row (Eq. BOP of the paper)."""
-        losses = np.array([[loss(true, predicted) for true in self.outcomes] for predicted in self.outcomes])
-        return self.prob @ losses.T
-
-    def index_of(self, codes):
-        return np.ravel_multi_index(codes.T, self.sizes)
-
-
-def all_outcomes(sizes):
-    return np.array(list(product(*map(range, sizes))), dtype=np.int64)
+def random_scores(class_variables, seed, *, sets=10, most_parents=3):
+    """The empty set and some random sets for each class variable; more parents tend to score higher."""
+    random = np.random.default_rng(seed)
+    names = [f"y{position}" for position in range(class_variables)]
+    scores = {}
+    for name in names:
+        others = [other for other in names if other != name]
+        scores[name] = {frozenset(): -10.0}
+        for _ in range(sets):
+            size = int(random.integers(1, min(most_parents, len(others)) + 1))
+            parents = frozenset(random.choice(others, size=size, replace=False).tolist())
+            scores[name][parents] = float(random.normal(-9.0 + size, 2.0))
+    return scores
