@@ -35,6 +35,17 @@ def test_states_are_those_of_the_codes():
     assert (survey.X["education"].cat.codes + 1).tolist() == raw["educ"].tolist()
 
 
+def test_three_levels_draw_the_states_together():
+    seven, three = load_election().Y, load_election(levels=3).Y
+    assert three.apply(lambda column: len(column.cat.categories)).tolist() == [2, 3, 3, 3, 3]
+    assert three["vote"].tolist() == seven["vote"].tolist()
+    assert (three["party"] == "Republican").tolist() == (seven["party"] >= "weak Republican").tolist()
+    for name in ("self", "clinton", "dole"):
+        assert (three[name] == "liberal").tolist() == (seven[name] < "moderate").tolist()
+    with pytest.raises(ValueError, match="levels=5"):
+        load_election(levels=5)
+
+
 def test_what_one_expects_of_the_answers():
     survey = load_election()
     republican = survey.Y["party"] >= "leaning Republican"

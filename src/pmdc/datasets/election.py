@@ -43,6 +43,13 @@ _CLASS_VARIABLES = {
     "dole": ("DoleLR", 1, _LEANING),
 }
 
+# The seven states drawn together to three, for networks that are easier to look at.
+_THREE = {
+    _VOTE: _VOTE,
+    _PARTY: ("Democrat",) * 2 + ("independent",) * 3 + ("Republican",) * 2,
+    _LEANING: ("liberal",) * 3 + ("moderate",) + ("conservative",) * 3,
+}
+
 _DESCRIPTION = """\
 American National Election Study 1996: 944 respondents
 
@@ -59,6 +66,8 @@ Class variables
   self            where respondents place themselves, 7 states from extremely liberal to extremely
                   conservative
   clinton, dole   where they place Bill Clinton and Bob Dole, the same 7 states
+With levels=3 the states of the last four are drawn together: Democrat, independent (with those leaning to a
+party), Republican; liberal, moderate, conservative.
 
 Source: The American National Election Studies, https://electionstudies.org, as "anes96" in statsmodels.
 Licence: public domain.
@@ -67,10 +76,15 @@ The states of education are named as in the survey's own scale; the notes in sta
 college, master's and PhD, which would make more than a third of the respondents masters and doctors."""
 
 
-def load_election() -> Bunch:
+def load_election(levels: int = 7) -> Bunch:
     """Load the 1996 US election survey: vote, party and political placements of 944 respondents.
 
     No network is needed: the table comes with statsmodels (``pip install "pmdc[data]"``).
+
+    Parameters
+    ----------
+    levels : {7, 3}, default=7
+        The number of states of party and of the placements: as in the survey, or drawn together to three.
 
     Returns
     -------
@@ -87,11 +101,16 @@ def load_election() -> Bunch:
     >>> survey.Y.iloc[0].to_list()[:3]
     ['Dole', 'strong Republican', 'extremely conservative']
     """
+    if levels not in (7, 3):
+        raise ValueError(f"levels={levels!r}: choose 7, the states of the survey, or 3.")
     pd = require("pandas")
     raw = require("statsmodels.datasets").anes96.load_pandas().data
 
     def ordered(column: str, first: int, states: tuple[str, ...]) -> object:
         codes = raw[column].astype(int) - first
+        if levels == 3 and states in _THREE:
+            names = [_THREE[states][code] for code in codes]
+            return pd.Categorical(names, categories=list(dict.fromkeys(_THREE[states])), ordered=True)
         return pd.Categorical.from_codes(codes, categories=states, ordered=True)
 
     X = pd.DataFrame(
