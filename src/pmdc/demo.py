@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     options.out.mkdir(parents=True, exist_ok=True)
     picture = options.out / "graph.png"
-    draw_graph(model.graph_, title="What the answers depend on").figure.savefig(picture, dpi=150)
+    figure: Any = draw_graph(model.graph_, title="What the answers depend on").figure
+    figure.savefig(picture, dpi=150)
     say(f"The picture of the graph is in {picture}\n")
 
 

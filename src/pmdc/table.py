@@ -8,6 +8,7 @@ remember what was seen in `fit` and translate later tables the same way.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -65,6 +66,9 @@ def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
     owner : str
         The class that reads, for messages.
     """
+    twice = [name for name, count in Counter(getattr(data, "columns", ())).items() if count > 1]
+    if twice:
+        raise ValueError(f"{argument} has several columns named {twice[0]!r}: column names must be unique.")
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = _frame_columns(frame, argument)
@@ -78,12 +82,8 @@ def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
 def _frame_columns(frame: nw.DataFrame[Any], argument: str) -> list[Column]:
     if len(frame) == 0:
         raise ValueError(f"{argument}: found 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required.")
-    names = list(frame.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{argument} has several columns named {twice[0]!r}: column names must be unique.")
     columns = []
-    for name, series in zip(_node_names(names, argument), frame.iter_columns(), strict=True):
+    for name, series in zip(_node_names(frame.columns, argument), frame.iter_columns(), strict=True):
         columns.append(_series_column(series, name, argument))
     return columns
 

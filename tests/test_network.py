@@ -1,0 +1,110 @@
+"""Back-off: probabilities under configurations without rows, with one state, or lacking some."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from pmdc.learners import make_learner
+from pmdc.network import Network, fit_node
+from pmdc.table import Features
+
+SIZES = (3, 2, 3)
+
+
+def by_the_formula(levels, n_states, codes, states, weights, row_codes):
+    """The distribution over the states of one configuration for frequency tables, straight from the definition."""
+    if not levels:
+        return np.full(n_states, 1 / n_states)
+    parents, rest = levels[0], levels[1:]
+    rows = np.all(codes[:, parents] == row_codes[list(parents)], axis=1)
+    W = weights[rows].sum()
+    counts = np.bincount(states[rows], weights=weights[rows], minlength=n_states)
+    q = by_the_formula(rest, n_states, codes, states, weights, row_codes)
+    absent = counts == 0
+    p = np.where(absent, q / (1 + W), 0.0)
+    if rows.any():
+        p += (~absent) * counts / W * (1 - (q / (1 + W))[absent].sum())
+    return p
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_frequency_tables_follow_the_formula(seed, weighted):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 15))
+    codes = rng.integers(0, SIZES, size=(n, 3))
+    weights = rng.uniform(0.1, 3.0, size=n) if weighted else np.ones(n)
+    learner = make_learner(None, np.empty((n, 0)), weights, weighted=weighted)
+    levels = [(1, 2), (2,), ()]
+    node = fit_node(learner, 0, codes, SIZES, levels, weights, backoff=True)
+    every = np.array(list(np.ndindex(1, *SIZES[1:])))
+    answer = np.exp(node.log_proba(np.empty((len(every), 0)), every))
+    expected = [by_the_formula(levels, 3, codes, codes[:, 0], weights, row) for row in every]
+    np.testing.assert_allclose(answer, expected, atol=1e-12)
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+    assert (answer > 0).all()
+
+
+@pytest.mark.parametrize(
+    "estimator", [None, GaussianNB(), DecisionTreeClassifier(max_depth=3), KNeighborsClassifier(1)], ids=repr
+)
+def test_nothing_is_zero_and_all_sums_to_one_for_every_learner(estimator):
+    rng = np.random.default_rng(0)
+    n = 60
+    codes = rng.integers(0, SIZES, size=(n, 3))
+    codes[codes[:, 1] == 1, 0] = 2  # one state only
+    codes[(codes[:, 1] == 0) & (codes[:, 2] == 0), 2] = 1  # a configuration without rows
+    X = rng.normal(size=(n, 2))
+    learner = make_learner(estimator, X, np.ones(n), weighted=False, random_state=0)
+    node = fit_node(learner, 0, codes, SIZES, [(1, 2), (1,), ()], np.ones(n), backoff=True)
+    every = np.repeat(np.array(list(np.ndindex(1, *SIZES[1:]))), 20, axis=0)
+    far = learner.prepare(10 * rng.normal(size=(len(every), 2)))
+    answer = np.exp(node.log_proba(far, every))
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+    assert np.isfinite(node.log_proba(far, every)).all()
+
+
+def test_a_part_with_all_states_keeps_its_own_answer():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, SIZES, size=(300, 3))
+    X = rng.normal(size=(300, 2))
+    learner = make_learner(GaussianNB(), X, np.ones(300), weighted=False)
+    fit = partial(fit_node, learner, 0, codes, SIZES, [(1, 2), (1,), ()], np.ones(300))
+    np.testing.assert_array_equal(fit(backoff=True).log_proba(X, codes), fit(backoff=False).log_proba(X, codes))
+
+
+def test_without_backoff_absent_states_are_zero_and_absent_configurations_uniform():
+    codes = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 1], [2, 0, 1]])
+    learner = make_learner(None, np.empty((4, 0)), np.ones(4), weighted=False, backoff="none")
+    node = fit_node(learner, 0, codes, SIZES, [(1, 2), (2,), ()], np.ones(4), backoff=False)
+    asked = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 0, -1]])
+    answer = np.exp(node.log_proba(np.empty((4, 0)), asked))
+    np.testing.assert_allclose(answer, [[1, 0, 0], [0, 0.5, 0.5], [1 / 3] * 3, [1 / 3] * 3])
+
+
+def test_tables_run_through_the_configurations_of_class_parents_only():
+    rng = np.random.default_rng(1)
+    n = 100
+    codes = rng.integers(0, (2, 3, 2), size=(n, 3))  # two class variables and one discrete feature
+    X = rng.normal(size=(n, 2))
+    learner = make_learner(None, X, np.ones(n), weighted=False)
+    sizes = (2, 3, 2)
+    nodes = [
+        fit_node(learner, 0, codes, sizes, [()], np.ones(n), True),
+        fit_node(learner, 1, codes, sizes, [(0, 2), (0,), ()], np.ones(n), True),
+    ]
+    network = Network(nodes, learner.prepare, sizes)
+    assert network.class_parents == [(), (0,)]
+    assert network.cells_per_row == 2 + 2 * 3
+    features = Features(X[:7], codes[:7, 2:])
+    tables = network.tables(features)
+    assert [table.shape for table in tables] == [(7, 2), (7, 2, 3)]
+    for state in range(2):
+        asked = np.column_stack([np.full(7, state), np.zeros(7, dtype=int), codes[:7, 2]])
+        np.testing.assert_array_equal(tables[1][:, state], nodes[1].log_proba(learner.prepare(X[:7]), asked))

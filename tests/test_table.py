@@ -1,0 +1,262 @@
+"""Reading tables: kinds, states, codes and back, and every complaint."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+
+from pmdc.table import ClassTable, FeatureTable, read_columns, read_weights
+
+
+def features(X, discrete_features="from_dtype"):
+    return FeatureTable.fit(read_columns(X, "X", "test"), discrete_features)
+
+
+def encode(table, X):
+    return table.encode(read_columns(X, "X", "test"))
+
+
+MIXED = pd.DataFrame(
+    {
+        "number": [1.5, 2.0, 3.0, 4.0],
+        "count": [1, 2, 3, 1],
+        "word": ["b", "a", "b", "a"],
+        "flag": [True, False, True, True],
+        "level": pd.Categorical(["low", "high", "low", "low"], categories=["low", "mid", "high"]),
+    }
+)
+
+
+# Kinds --------------------------------------------------------------------------------------------------------
+
+
+def as_polars(X):
+    kinds = {"level": pl.Enum(["low", "mid", "high"])}
+    return pl.DataFrame({name: X[name].to_list() for name in X}, schema_overrides=kinds)
+
+
+@pytest.mark.parametrize("make", [lambda X: X, as_polars], ids=["pandas", "polars"])
+def test_types_tell_the_kinds(make):
+    table = features(make(MIXED))
+    assert table.discrete_names == ["word", "flag", "level"]
+    assert [table.names[i] for i in table.continuous] == ["number", "count"]
+    coded = encode(table, make(MIXED))
+    assert coded.continuous.tolist() == MIXED[["number", "count"]].to_numpy().tolist()
+    assert coded.discrete[:, 0].tolist() == [1, 0, 1, 0]
+    assert coded.discrete[:, 1].tolist() == [1, 0, 1, 1]
+
+
+def test_a_categorical_type_declares_states_without_rows():
+    assert features(MIXED).states[2].tolist() == ["low", "mid", "high"]
+    enum = pl.DataFrame({"level": pl.Series(["low", "low", "high"], dtype=pl.Enum(["low", "mid", "high"]))})
+    assert features(enum).states[0].tolist() == ["low", "mid", "high"]
+
+
+def test_values_of_lists_and_object_arrays_tell_the_kinds():
+    rows = [[1, "a", True], [2.5, "b", False], [3, "a", False]]
+    for X in (rows, np.array(rows, dtype=object)):
+        table = features(X)
+        assert table.continuous == [0]
+        assert table.discrete_names == ["x1", "x2"]
+    assert features(np.array([["a", "b"], ["c", "b"], ["c", "b"]])).discrete == [0, 1]
+    assert features(np.zeros((3, 2), dtype=bool)).discrete == [0, 1]
+    assert features(np.zeros((3, 2), dtype=np.float32)).discrete == []
+
+
+@pytest.mark.parametrize("chosen", [["count"], [1], [-4], np.array([False, True, False, False, False])])
+def test_discrete_features_can_be_named(chosen):
+    table = features(MIXED.assign(word=[1, 2, 3, 4], flag=0, level=0), chosen)
+    assert table.discrete_names == ["count"]
+    assert table.states[0].tolist() == [1, 2, 3]
+
+
+def test_values_match_across_types():
+    table = features(pd.DataFrame({"code": [1, 2, 1]}), ["code"])
+    later = pd.DataFrame({"code": [2.0, 1.0, 7.0]})
+    assert encode(table, later).discrete[:, 0].tolist() == [1, 0, -1]
+
+
+# Class variables ----------------------------------------------------------------------------------------------
+
+CLASSES = pd.DataFrame(
+    {
+        "ordered": pd.Categorical(["u", "v", "u"], categories=["w", "v", "u"], ordered=True),
+        "integer": [3, 1, 3],
+        "string": ["x", "y", "x"],
+        "boolean": [True, False, True],
+        "nullable": pd.array([1, 2, 2], dtype="Int64"),
+        "codes": pd.Categorical([1, 2, 1], categories=[1, 2, 5]),
+    },
+    index=[10, 20, 30],
+)
+
+
+def test_pandas_comes_back_as_it_went_in():
+    table = ClassTable.fit(CLASSES)
+    assert table.names == list(CLASSES)
+    assert table.sizes == (3, 2, 2, 2, 2, 3)
+    pd.testing.assert_frame_equal(table.decode(table.encode(CLASSES), like=CLASSES), CLASSES)
+
+
+def test_polars_comes_back_as_it_went_in():
+    Y = pl.DataFrame({"a": ["u", "v"], "b": [1, 2], "c": [True, False]}).with_columns(
+        d=pl.Series(["x", "y"], dtype=pl.Enum(["z", "x", "y"])), e=pl.Series(["x", "y"], dtype=pl.Categorical)
+    )
+    table = ClassTable.fit(Y)
+    assert table.decode(table.encode(Y)).equals(Y)
+    assert table.decode(table.encode(Y)).schema == Y.schema
+    assert table.states[3].tolist() == ["z", "x", "y"]
+
+
+@pytest.mark.parametrize(
+    "Y",
+    [
+        np.array([[1, 2], [3, 4], [3, 2]]),
+        np.array([["a", "b"], ["c", "b"]]),
+        np.array([[True, False], [False, False]]),
+        np.array([[1.0, 2.0], [0.0, 2.0]]),
+        np.array([[1, "a"], [2, "b"]], dtype=object),
+        np.array([2, 1, 2]),
+        np.array(["b", "a"]),
+    ],
+    ids=["int", "str", "bool", "whole floats", "object", "1-D int", "1-D str"],
+)
+def test_arrays_come_back_as_they_went_in(Y):
+    table = ClassTable.fit(Y)
+    back = table.decode(table.encode(Y))
+    assert back.dtype == Y.dtype
+    assert back.tolist() == Y.tolist()
+    assert table.one_dimensional == (Y.ndim == 1)
+
+
+def test_lists_of_rows_keep_the_types_of_their_states():
+    Y = [["a", 1], ["b", 2], ["a", 2]]
+    table = ClassTable.fit(Y)
+    assert table.decode(table.encode(Y)).tolist() == Y
+    assert [states.tolist() for states in table.states] == [["a", "b"], [1, 2]]
+    nested = [[(1, 2), "a"], [(2, 3), "b"]]
+    table = ClassTable.fit(nested)
+    assert table.decode(table.encode(nested)).tolist() == nested
+
+
+def test_states_are_sorted_and_states_of_several_types_have_some_order():
+    assert ClassTable.fit(np.array(["b", "c", "a"])).states[0].tolist() == ["a", "b", "c"]
+    assert ClassTable.fit([["x", 1], [2, 1], ["a", 1]]).states[0].tolist() == [2, "a", "x"]
+
+
+def test_frames_are_matched_by_name_and_arrays_by_position():
+    table = ClassTable.fit(CLASSES)
+    swapped = CLASSES[list(CLASSES)[::-1]]
+    assert (table.encode(swapped) == table.encode(CLASSES)).all()
+    with pytest.raises(ValueError, match="lacks the class variable 'string'"):
+        table.encode(CLASSES.rename(columns={"string": "other"}))
+    with pytest.raises(ValueError, match=r"Y has 1 column\(s\), but the model has 6"):
+        table.encode(CLASSES[["string"]])
+
+
+def test_unknown_states():
+    table = ClassTable.fit(np.array([["a", "x"], ["b", "y"]]))
+    later = np.array([["a", "x"], ["b", "z"]])
+    assert table.encode(later, unknown="mark").tolist() == [[0, 0], [1, -1]]
+    with pytest.raises(ValueError, match="column 'y1', row 1: .*'z'.* is not among the states"):
+        table.encode(later)
+
+
+# Complaints ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (MIXED.assign(number=[1.0, np.nan, 2.0, np.nan]), ValueError, "NaN: column 'number' has 2 missing.*row 1"),
+        (MIXED.assign(word=["a", None, "b", "a"]), ValueError, "NaN: column 'word' has 1 missing.*row 1"),
+        (MIXED.assign(count=pd.array([1, None, 2, 3], dtype="Int64")), ValueError, "NaN: column 'count'"),
+        (MIXED.assign(flag=pd.array([True, None, True, False], dtype="boolean")), ValueError, "NaN: column 'flag'"),
+        (MIXED.assign(level=pd.Categorical(["low", None, "low", "low"])), ValueError, "NaN: column 'level'"),
+        (MIXED.assign(number=[1.0, np.inf, 2.0, 3.0]), ValueError, "infinity: column 'number', row 1"),
+        (pl.DataFrame({"a": [1.0, None]}), ValueError, "NaN: column 'a'"),
+        (pl.DataFrame({"a": [1.0, float("nan")]}), ValueError, "NaN: column 'a'"),
+        (pl.DataFrame({"a": ["x", None]}), ValueError, "NaN: column 'a'"),
+        (np.array([[1.0], [np.nan]]), ValueError, "NaN: column 'x0'"),
+        ([[1, "a"], [None, "b"]], ValueError, "NaN: column 'x0'"),
+        (MIXED.assign(when=pd.Timestamp("2020-01-01")), TypeError, "column 'when' is of type Datetime"),
+        (MIXED.assign(odd=pd.Series(["a", 1, "a", 2], dtype=object)), TypeError, "column 'odd' mixes types: 'a', 2"),
+        ([[{"a": 1}], [2]], TypeError, r"column 'x0': argument must be a string or a real number, not {'a': 1}"),
+        (MIXED[:0], ValueError, "0 sample"),
+        (np.empty((0, 3)), ValueError, "0 sample"),
+        (np.empty((3, 0)), ValueError, "0 feature"),
+        (np.zeros(3), ValueError, "Expected 2D array, got 1D array"),
+        (csr_matrix(np.eye(3)), TypeError, "[Ss]parse"),
+        (np.array([[1j]]), ValueError, "Complex data not supported"),
+    ],
+)
+def test_bad_features_are_named(X, error, message):
+    with pytest.raises(error, match=message):
+        features(X)
+
+
+def test_two_columns_of_one_name():
+    with pytest.raises(ValueError, match="several columns named 'a'"):
+        features(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
+
+
+def test_an_identifier_is_refused():
+    X = pd.DataFrame({"name": ["ann", "bob", "cleo"], "age": [1, 2, 3]})
+    with pytest.raises(ValueError, match="column 'name' .* as many values as rows .*identifier.*Drop it"):
+        features(X)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ("all", "discrete_features='all'"),
+        (["colour"], "'colour', which is no column of X; its columns are 'number'"),
+        ([9], "names 9"),
+        ([True], "1 booleans, but X has 5 columns"),
+        (None, "column 'word' holds 'b', which is not a number"),
+        (["count"], "column 'word' holds 'b'.*leaves it out"),
+    ],
+)
+def test_bad_choices_of_discrete_features(chosen, message):
+    with pytest.raises(ValueError, match=message):
+        features(MIXED, chosen)
+
+
+def test_a_column_that_changes_its_kind():
+    table = features(MIXED)
+    with pytest.raises(ValueError, match="column 'number' was continuous in fit and now holds 'one'"):
+        encode(table, MIXED.assign(number="one"))
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        (None, "requires y to be passed"),
+        (np.empty((3, 0)), "no column"),
+        (pd.DataFrame(index=[0, 1]), "no column|0 sample"),
+        ([], "0 sample"),
+        (np.array([[0.5, 1.0], [1.0, 2.0]]), "Unknown label type: class variable 'y0' is continuous .*0.5.*intervals"),
+        (pd.DataFrame({"a": ["x", None]}), "NaN: column 'a' .*make 'missing' a state"),
+        (np.array([1.0, np.nan]), "NaN"),
+        ([["a", None], ["b", 1]], "NaN: column 'y1'"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), "infinity: column 'a'"),
+    ],
+)
+def test_bad_class_variables_are_named(Y, message):
+    with pytest.raises(ValueError, match=message):
+        ClassTable.fit(Y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"shape \(2,\); it must be \(3,\)"),
+        ([1.0, -1.0, 1.0], r"sample_weight\[1\] is -1.0"),
+        ([1.0, np.nan, 1.0], r"sample_weight\[1\] is nan"),
+        ([0, 0, 0], "zero for all rows"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        read_weights(weights, 3)
