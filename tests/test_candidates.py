@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import best_score
 
+from oracles import best_score
 from pmdc.candidates import (
     ParentRules,
     backoff_chain,

@@ -166,9 +166,9 @@ class EstimatorLearner:
                 classifier = self._fit_clone(X, codes, weights, (task.child, *task.partition.parents, number))
                 model = PartModel(states, model.frequencies, model.weight, classifier)
                 return model, self._weighted_log_likelihood(model, X, codes, weights)
-            except ValueError as error:
-                # Too few rows for this estimator (folds, neighbours, ...): the part keeps its frequencies. With
-                # all rows in one part there is nothing to blame but the estimator or the table.
+            except (ValueError, FloatingPointError) as error:
+                # Too few rows for this estimator (folds, neighbours, variances, ...): the part keeps its
+                # frequencies. With all rows in one part there is nothing to blame but the estimator or the table.
                 if not task.partition.parents:
                     raise
                 failures.append(str(error).splitlines()[0])
@@ -197,8 +197,7 @@ def _set_random_states(estimator: BaseEstimator, sequence: np.random.SeedSequenc
 
 def _predict_log_proba(classifier: Any, X: Floats) -> Floats:
     """Logarithms from the classifier itself where it has them: they do not underflow."""
-    with np.errstate(divide="ignore"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="divide by zero", category=RuntimeWarning)
+    with np.errstate(divide="ignore", invalid="ignore"):  # zeros are meant, and what is no number is found below
         if hasattr(classifier, "predict_log_proba"):
             log_proba = np.asarray(classifier.predict_log_proba(X), dtype=float)
         else:
