@@ -21,7 +21,7 @@ def test_parts_are_the_distinct_configurations(seed, n_parents):
     assert sorted(seen.values()) == list(range(partition.n_parts))
     later = rng.integers(-1, sizes, size=(50, 4))
     expected = [seen.get(tuple(row), -1) for row in later[:, parents].tolist()]
-    assert partition.find(later).tolist() == expected
+    assert partition.configurations.find(later).tolist() == expected
     weights = rng.random(30)
     np.testing.assert_allclose(
         partition.weights(weights), [weights[partition.part == p].sum() for p in range(partition.n_parts)]

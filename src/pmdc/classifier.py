@@ -221,7 +221,7 @@ class GBNC(MultiDimensionalClassifier):
         )
         pen = criteria.resolve(self.criterion)
         total_weight = float(sample_weight.sum())
-        if weighted and self.criterion == "bic" and total_weight <= 1:
+        if weighted and self.criterion == "bic" and total_weight < 1 + 1e-9:
             warnings.warn(
                 f"sample_weight sums to {total_weight:g}, so the penalty of criterion='bic', which grows with ln N, "
                 "is 0. Scale the weights so that they sum to the number of rows they stand for.",

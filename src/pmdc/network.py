@@ -22,7 +22,7 @@ import numpy as np
 
 from pmdc.candidates import ParentSet
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask, Preparation
-from pmdc.partition import Partition
+from pmdc.partition import Configurations, Partition
 from pmdc.table import Codes, Features, Floats
 
 
@@ -30,7 +30,7 @@ from pmdc.table import Codes, Features, Floats
 class Level:
     """The local models of one parent set, with the weight of the rows behind each."""
 
-    partition: Partition
+    configurations: Configurations
     models: LocalModels
     weights: Floats
 
@@ -53,7 +53,7 @@ class Node:
         if level == len(self.levels):
             return np.full((len(X), self.n_states), -math.log(self.n_states))
         here = self.levels[level]
-        part = here.partition.find(codes)
+        part = here.configurations.find(codes)
         out = here.models.log_proba(X, part)
         if not self.backoff:
             out[part < 0] = -math.log(self.n_states)
@@ -126,5 +126,5 @@ def fit_node(
     for parents in levels if backoff else levels[:1]:
         partition = Partition(codes, parents, sizes)
         models = learner.fit(LocalTask(child, codes[:, child], sizes[child], partition))
-        fitted.append(Level(partition, models, partition.weights(sample_weight)))
+        fitted.append(Level(partition.configurations, models, partition.weights(sample_weight)))
     return Node(levels[0], sizes[child], fitted, backoff)

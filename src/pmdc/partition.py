@@ -8,10 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pmdc.table import UNKNOWN, Codes, Floats
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """The observed configurations of a parent set: what remains of a partition when its rows are gone."""
+
+    parents: tuple[int, ...]
+    sizes: tuple[int, ...]
+    observed: Codes
+
+    def find(self, codes: Codes) -> Codes:
+        """The part of each row of a table; -1 where its configuration was not observed."""
+        numbers = _numbers(codes, self.parents, self.sizes)
+        place = np.minimum(np.searchsorted(self.observed, numbers), len(self.observed) - 1)
+        unknown = self.observed[place] != numbers
+        for parent in self.parents:  # a value never seen could spell the number of another configuration
+            unknown |= codes[:, parent] == UNKNOWN
+        return np.where(unknown, UNKNOWN, place)
 
 
 class Partition:
@@ -32,34 +51,29 @@ class Partition:
         The part of each row, 0 .. n_parts - 1.
     n_parts : int
         The number of observed configurations.
+    configurations : Configurations
+        Finds the part of other rows.
     """
 
     def __init__(self, codes: Codes, parents: Sequence[int], sizes: Sequence[int]):
         self.parents = tuple(parents)
-        self._sizes = tuple(int(sizes[p]) for p in parents)
-        if math.prod(self._sizes) > np.iinfo(np.int64).max:
+        own = tuple(int(sizes[p]) for p in parents)
+        if math.prod(own) > np.iinfo(np.int64).max:
             raise ValueError(
-                f"a parent set with {' x '.join(map(str, self._sizes))} configurations cannot be numbered; "
+                f"a parent set with {' x '.join(map(str, own))} configurations cannot be numbered; "
                 "lower max_parents or max_discrete_parents, or merge rare states of the discrete features."
             )
-        self._observed, self.part = np.unique(self._numbers(codes), return_inverse=True)
-        self.n_parts = len(self._observed)
-
-    def _numbers(self, codes: Codes) -> Codes:
-        number = np.zeros(len(codes), dtype=np.int64)
-        for parent, size in zip(self.parents, self._sizes, strict=True):
-            number = number * size + codes[:, parent]
-        return number
-
-    def find(self, codes: Codes) -> Codes:
-        """The part of each row of another table; -1 where its configuration was not observed."""
-        numbers = self._numbers(codes)
-        place = np.minimum(np.searchsorted(self._observed, numbers), self.n_parts - 1)
-        unknown = self._observed[place] != numbers
-        for parent in self.parents:  # a value never seen could spell the number of another configuration
-            unknown |= codes[:, parent] == UNKNOWN
-        return np.where(unknown, UNKNOWN, place)
+        observed, self.part = np.unique(_numbers(codes, self.parents, own), return_inverse=True)
+        self.n_parts = len(observed)
+        self.configurations = Configurations(self.parents, own, observed)
 
     def weights(self, sample_weight: Floats) -> Floats:
         """The sum of the weights of the rows of each part."""
         return np.asarray(np.bincount(self.part, weights=sample_weight, minlength=self.n_parts), dtype=float)
+
+
+def _numbers(codes: Codes, parents: Sequence[int], sizes: Sequence[int]) -> Codes:
+    number = np.zeros(len(codes), dtype=np.int64)
+    for parent, size in zip(parents, sizes, strict=True):
+        number = number * size + codes[:, parent]
+    return number
