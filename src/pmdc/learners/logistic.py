@@ -25,6 +25,9 @@ from pmdc.table import Array, Codes, Floats, read_weights
 _LARGE = 600
 """Above this many coefficients a Hessian costs more than it saves, and L-BFGS takes over."""
 
+_NARROW = 16
+"""Up to this many inputs their products are kept, which makes all blocks of the Hessian one matrix product."""
+
 
 @dataclass(frozen=True)
 class Softmax:
@@ -74,6 +77,9 @@ class _Objective:
         target = np.zeros((len(codes), m))
         target[self.rows, codes] = 1.0
         self.target = target[:, 1:] if self.two else target
+        width = inputs.shape[1]
+        if width <= _NARROW:
+            self.products = (inputs[:, :, None] * inputs[:, None, :]).reshape(len(inputs), width * width)
 
     def log_proba(self, flat: Floats) -> Floats:
         scores = self.inputs @ flat.reshape(self.ridge.shape).T
@@ -92,12 +98,16 @@ class _Objective:
     def hessian(self, log_proba: Floats) -> Floats:
         proba = self._proba(log_proba)
         vectors, width = self.ridge.shape
-        H = np.empty((vectors, width, vectors, width))
-        for a in range(vectors):
-            for b in range(a + 1):
-                curvature = self.weights * proba[:, a] * (float(a == b) - proba[:, b])
-                H[a, :, b, :] = (self.inputs * curvature[:, None]).T @ self.inputs
-                H[b, :, a, :] = H[a, :, b, :]
+        curvature = proba[:, :, None] * (np.eye(vectors) - proba[:, None, :]) * self.weights[:, None, None]
+        if width <= _NARROW:  # one product of two thin matrices for all blocks
+            blocks = curvature.reshape(len(proba), -1).T @ self.products
+            H = blocks.reshape(vectors, vectors, width, width).transpose(0, 2, 1, 3).copy()
+        else:
+            H = np.empty((vectors, width, vectors, width))
+            for a in range(vectors):
+                for b in range(a + 1):
+                    H[a, :, b, :] = (self.inputs * curvature[:, a, b, None]).T @ self.inputs
+                    H[b, :, a, :] = H[a, :, b, :]
         if not self.two:
             # One more vector than needed: a shift common to all states changes no probability. This term fixes
             # their sum at zero, where the penalty puts it anyway.
