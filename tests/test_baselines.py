@@ -128,6 +128,10 @@ def test_the_best_order_is_chosen_on_held_out_rows():
         ({"order": ["y0", "y1"]}, r"order=\['y0', 'y1'\] must name each class variable once"),
         ({"order": [0, 0, 1]}, "must name each class variable once"),
         ({"order": "best", "order_loss": "f1"}, "order_loss='f1'"),
+        ({"order": 1}, "order=1 is not known"),
+        ({"n_orders": -1}, "n_orders=-1"),
+        ({"validation_size": 3.0}, "validation_size=3.0"),
+        ({"loss": "hammin"}, "loss='hammin' is not known; did you mean 'hamming'"),
     ],
 )
 def test_bad_orders(parameters, message):

@@ -155,6 +155,21 @@ def test_frames_are_matched_by_name_and_arrays_by_position():
         table.encode(CLASSES[["string"]])
 
 
+def test_columns_whose_names_are_no_strings_are_matched_by_them_too():
+    Y = pd.DataFrame({30: [1, 2, 1], 10: ["a", "b", "b"]})
+    table = ClassTable.fit(Y)
+    assert table.names == ["y0", "y1"]
+    assert (table.encode(Y[[10, 30]]) == table.encode(Y)).all()
+    pd.testing.assert_frame_equal(table.decode(table.encode(Y)), Y)
+
+
+@pytest.mark.parametrize("states", [[10**30, 10**30 + 1, 10**30], [2**63 + 1, -1, 2**63 + 2], [2**62, 2**62 + 1, 0]])
+def test_large_integers_stay_apart(states):
+    table = ClassTable.fit([[state] for state in states])
+    assert table.sizes == (len(set(states)),)
+    assert table.decode(table.encode([[state] for state in states])).ravel().tolist() == states
+
+
 def test_unknown_states():
     table = ClassTable.fit(np.array([["a", "x"], ["b", "y"]]))
     later = np.array([["a", "x"], ["b", "z"]])
@@ -183,6 +198,13 @@ def test_unknown_states():
         (MIXED.assign(when=pd.Timestamp("2020-01-01")), TypeError, "column 'when' is of type Datetime"),
         (MIXED.assign(odd=pd.Series(["a", 1, "a", 2], dtype=object)), TypeError, "column 'odd' mixes types: 'a', 2"),
         ([[{"a": 1}], [2]], TypeError, r"column 'x0': argument must be a string or a real number, not {'a': 1}"),
+        ([[1, 2], [3]], ValueError, r"X is ragged: row 0 has 2 value\(s\), row 1 has 1"),
+        ([[10**400], [1]], ValueError, "column 'x0' holds a number too large"),
+        ({"a": [1]}, TypeError, "X is of type dict: give a DataFrame"),
+        ("table.csv", TypeError, "X is of type str"),
+        (None, TypeError, "X is of type NoneType"),
+        (pl.LazyFrame({"a": [1]}), TypeError, r"X is of type LazyFrame: call .collect\(\)"),
+        (pd.DataFrame(index=range(5)), ValueError, r"0 feature\(s\)"),
         (MIXED[:0], ValueError, "0 sample"),
         (np.empty((0, 3)), ValueError, "0 sample"),
         (np.empty((3, 0)), ValueError, "0 feature"),
@@ -233,18 +255,25 @@ def test_a_column_that_changes_its_kind():
     ("Y", "message"),
     [
         (None, "requires y to be passed"),
-        (np.empty((3, 0)), "no column"),
-        (pd.DataFrame(index=[0, 1]), "no column|0 sample"),
+        (np.empty((3, 0)), "0 class variable"),
+        (pd.DataFrame(index=[0, 1]), "0 class variable"),
         ([], "0 sample"),
         (np.array([[0.5, 1.0], [1.0, 2.0]]), "Unknown label type: class variable 'y0' is continuous .*0.5.*intervals"),
         (pd.DataFrame({"a": ["x", None]}), "NaN: column 'a' .*make 'missing' a state"),
         (np.array([1.0, np.nan]), "NaN"),
         ([["a", None], ["b", 1]], "NaN: column 'y1'"),
         (pd.DataFrame({"a": [1.0, np.inf]}), "infinity: column 'a'"),
+        ([["a"], ["b", "c"]], "Y is ragged"),
     ],
 )
 def test_bad_class_variables_are_named(Y, message):
     with pytest.raises(ValueError, match=message):
+        ClassTable.fit(Y)
+
+
+@pytest.mark.parametrize("Y", [[[["a"]], [["b"]]], [[True], [1]], {"a": 1}, np.array(["2020"], dtype="M8[Y]")])
+def test_what_cannot_be_states(Y):
+    with pytest.raises(TypeError, match="Y"):
         ClassTable.fit(Y)
 
 
@@ -255,6 +284,7 @@ def test_bad_class_variables_are_named(Y, message):
         ([1.0, -1.0, 1.0], r"sample_weight\[1\] is -1.0"),
         ([1.0, np.nan, 1.0], r"sample_weight\[1\] is nan"),
         ([0, 0, 0], "zero for all rows"),
+        (["a", "b", "c"], "must be numbers"),
     ],
 )
 def test_bad_weights(weights, message):

@@ -6,6 +6,7 @@ A subclass learns from numbers and codes (`_learn`) and answers with a distribut
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pmdc.checks import check_choice
 from pmdc.inference import decide
 from pmdc.inference.base import BaseDistribution
+from pmdc.inference.decisions import LOSSES
+from pmdc.learners import Logistic
 from pmdc.table import Array, ClassTable, Codes, Features, FeatureTable, Floats, read_columns, read_weights
 
 _CHUNK_CELLS = 2**24
@@ -26,8 +30,11 @@ _CHUNK_CELLS = 2**24
 class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of the classifiers that predict several class variables together."""
 
+    estimator: Any
     loss: str
     discrete_features: Any
+
+    _losses: tuple[str, ...] = tuple(LOSSES)
 
     # What a subclass does ------------------------------------------------------------------------------------
 
@@ -38,6 +45,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _distribution(self, features: Features) -> BaseDistribution:
         """The conditional joint distribution of a batch."""
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense, before any work."""
+        check_choice("loss", self.loss, self._losses)
 
     def _used_discrete(self) -> list[int]:
         """The discrete features that matter for predictions."""
@@ -60,7 +71,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             Numbers are continuous features; categories, strings and booleans are discrete ones.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables: strings, integers, booleans, any hashable values. A categorical
-            column declares its states, with or without rows.
+            column declares its states, with or without rows. (scikit-learn's own splitting, ``cv=5``, sorts all
+            states together and fails where columns of Y differ in type; give ``cv=KFold(5)`` there.)
         sample_weight : array-like of shape (n,), optional
             A row of weight zero counts as a row that is not there.
 
@@ -68,24 +80,35 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # a fit that failed leaves the classifier as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        self._check_parameters()
         owner = type(self).__name__
         columns = read_columns(X, "X", owner)
         validate_data(self, X, skip_check_array=True, reset=True)
-        n_rows = len(columns[0].values)
-        weights = read_weights(sample_weight, n_rows)
+        weights = read_weights(sample_weight, len(columns[0].values))
         kept = weights > 0
-        self._classes = ClassTable.fit(y, owner, kept)
-        codes = self._classes.encode(y, unknown="mark")
-        self._features = FeatureTable.fit(columns, self.discrete_features)
-        clash = set(self._features.names) & set(self._classes.names)
-        if clash and not self._classes.one_dimensional:
-            raise ValueError(
-                f"{min(clash)!r} is the name of a column of X and of a class variable in Y. Drop it from X if it is "
-                "what is to be predicted, or rename one of them."
+        if sample_weight is not None and weights.sum() < 1 + 1e-9 < kept.sum():
+            warnings.warn(
+                f"sample_weight sums to {weights.sum():g}. It should sum to the number of rows that it stands for: "
+                "penalties, and the probability left to what was never seen, depend on this number.",
+                UserWarning,
+                stacklevel=3,
             )
-        features = self._features.encode(columns)
+        self._classes = ClassTable.fit(y, owner, kept)
+        self._features = FeatureTable.fit(columns, self.discrete_features, kept)
+        self._classes.avoid(self._features.names)
         self.classes_ = self._classes.states[0] if self._classes.one_dimensional else list(self._classes.states)
-        self._learn(features.rows(kept), codes[kept], weights[kept], sample_weight is not None)
+        features = self._features.encode(columns).rows(kept)
+        codes = self._classes.encode(y, unknown="mark")[kept]
+        self._learn(features, codes, weights[kept], sample_weight is not None)
         return self
 
     def predict(self, X: Any, loss: str | None = None) -> Any:
@@ -139,6 +162,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
         right = (self._decide(features, self.loss) == truth).mean(axis=1)
         return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, those of the estimator as ``estimator__<parameter>``, also of the default one."""
+        nested = any(name.startswith("estimator__") for name in params)
+        if nested and self.estimator is None and params.get("estimator") is None:
+            params = {"estimator": Logistic(), **{k: v for k, v in params.items() if k != "estimator"}}
+        return super().set_params(**params)
 
     # Within --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 from pmdc.base import MultiDimensionalClassifier, one_hot
+from pmdc.checks import check_choice, check_count
 from pmdc.inference import JointDistribution, OutcomeDistribution
 from pmdc.inference.base import BaseDistribution
+from pmdc.inference.decisions import LOSSES
 from pmdc.learners import make_learner
 from pmdc.learners.base import Preparation
 from pmdc.network import Node, fit_node
@@ -27,10 +30,18 @@ _MOST_OUTCOMES = 100_000
 """A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
 
 
+_BATCH_ROWS = 200_000
+"""Rows that a chain hands to a link at once while it enumerates."""
+
+
+def _no_codes(n: int) -> Codes:
+    """The codes of no parents at all."""
+    return np.empty((n, 0), dtype=np.int64)
+
+
 class _Baseline(MultiDimensionalClassifier):
     """Discrete features as indicator inputs, one model with all rows for each target."""
 
-    estimator: Any
     random_state: Any
 
     _unseen_answer = "All indicators of that column are zero for them."
@@ -44,9 +55,7 @@ class _Baseline(MultiDimensionalClassifier):
     ) -> tuple[Node, Preparation]:
         """The model of one target, given as codes, with what is to be done to the inputs before."""
         learner = make_learner(self.estimator, inputs, sample_weight, weighted=weighted, random_state=self.random_state)
-        column = np.zeros((len(codes), target + 1), dtype=np.int64)  # the target's number seeds its random state
-        column[:, target] = codes
-        node = fit_node(learner, target, column, [size] * (target + 1), [()], sample_weight, backoff=True)
+        node = fit_node(learner, target, codes, size, _no_codes(len(codes)), (), [[()]], sample_weight, backoff=True)
         return node, learner.prepare
 
 
@@ -98,8 +107,7 @@ class BinaryRelevance(_Baseline):
 
     def _distribution(self, features: Features) -> JointDistribution:
         inputs = self._inputs(features)
-        none = np.zeros((len(inputs), 0), dtype=np.int64)
-        tables = [node.log_proba(prepare(inputs), none) for node, prepare in self._models]
+        tables = [node.log_proba(prepare(inputs), _no_codes(len(inputs))) for node, prepare in self._models]
         return JointDistribution(self._classes, [()] * len(tables), tables)
 
 
@@ -158,8 +166,15 @@ class ClassPowerset(_Baseline):
     def _distribution(self, features: Features) -> OutcomeDistribution:
         inputs = self._inputs(features)
         node, prepare = self._model
-        log_p = node.log_proba(prepare(inputs), np.zeros((len(inputs), 0), dtype=np.int64)) + math.log1p(-self._rest)
+        log_p = node.log_proba(prepare(inputs), _no_codes(len(inputs))) + math.log1p(-self._rest)
         return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(inputs), self._rest))
+
+
+_MEASURES: dict[str, Callable[[Any], Floats]] = {
+    "hamming": lambda wrong: wrong.mean(axis=1),
+    "subset": lambda wrong: wrong.any(axis=1),
+}
+"""The losses of the rows, from what is wrong in them."""
 
 
 class ClassifierChain(_Baseline):
@@ -171,7 +186,7 @@ class ClassifierChain(_Baseline):
         None is `pmdc.learners.Logistic()`.
     order : None, "random", "best", or a list of names or indices, default=None
         None is the order of Y's columns. "best" tries that order and `n_orders` random ones on a held-out part of
-        the rows and fits the best again on all rows.
+        the rows, by their greedy predictions, and fits the best again on all rows.
     n_orders : int, default=10
         Random orders that "best" tries.
     validation_size : float, default=0.2
@@ -222,6 +237,17 @@ class ClassifierChain(_Baseline):
         self.discrete_features = discrete_features
         self.random_state = random_state
 
+    _losses = ("greedy", *LOSSES)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_orders", self.n_orders, 0)
+        check_choice("order_loss", self.order_loss, _MEASURES)
+        if isinstance(self.order, str) or not isinstance(self.order, (Sequence, np.ndarray, type(None))):
+            check_choice("order", self.order, ("random", "best", None), ", or give a list of class variables")
+        if not isinstance(self.validation_size, Real) or not 0 < self.validation_size < 1:
+            raise ValueError(f"validation_size={self.validation_size!r} must be a share between 0 and 1.")
+
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         inputs = self._inputs(features)
         order = self._choose_order(inputs, codes, sample_weight, weighted)
@@ -245,8 +271,6 @@ class ClassifierChain(_Baseline):
 
     def _listed_order(self) -> tuple[int, ...]:
         names = self._classes.names
-        if isinstance(self.order, str):
-            raise ValueError(f"order={self.order!r} is not known: give None, 'random', 'best' or a list.")
         order = [names.index(k) if isinstance(k, str) and k in names else k for k in self.order]
         if sorted(map(str, order)) != sorted(map(str, range(len(names)))):
             raise ValueError(
@@ -263,12 +287,6 @@ class ClassifierChain(_Baseline):
         weighted: bool,
         random: np.random.RandomState,
     ) -> tuple[int, ...]:
-        measures: dict[str, Callable[[Any], Floats]] = {
-            "hamming": lambda wrong: wrong.mean(axis=1),
-            "subset": lambda wrong: wrong.any(axis=1),
-        }
-        if self.order_loss not in measures:
-            raise ValueError(f"order_loss={self.order_loss!r} is not known: choose 'hamming' or 'subset'.")
         if len(codes) < 2:
             raise ValueError("order='best' needs at least 2 rows, one of them to validate on.")
         train, test = train_test_split(np.arange(len(codes)), test_size=self.validation_size, random_state=random)
@@ -276,7 +294,7 @@ class ClassifierChain(_Baseline):
         for order in dict.fromkeys(orders):
             chain = self._fit_chain(order, inputs[train], codes[train], sample_weight[train], weighted)
             wrong = chain.greedy(inputs[test]) != codes[test]
-            losses.append((np.average(measures[self.order_loss](wrong), weights=sample_weight[test]), order))
+            losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=sample_weight[test]), order))
         return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
 
     def _fit_chain(
@@ -310,7 +328,7 @@ class Chain:
         before = self.order[:place]
         seen = np.hstack([inputs, one_hot(codes[:, before], [self.sizes[j] for j in before])])
         node, prepare = self.links[place]
-        return node.log_proba(prepare(seen), np.zeros((len(seen), 0), dtype=np.int64))
+        return node.log_proba(prepare(seen), _no_codes(len(seen)))
 
     def greedy(self, inputs: Floats) -> Codes:
         codes = np.zeros((len(inputs), len(self.order)), dtype=np.int64)
@@ -360,13 +378,24 @@ class ChainDistribution(BaseDistribution):
             log_p = np.zeros((len(self), count))
             for place, k in enumerate(self._chain.order):
                 # Outcomes that agree so far share the answer of this link.
-                prefixes, prefix = np.unique(outcomes[:, self._chain.order[:place]], axis=0, return_inverse=True)
-                for number in range(len(prefixes)):
-                    members = np.flatnonzero(prefix.ravel() == number)
-                    codes = np.broadcast_to(outcomes[members[0]], (len(self), len(sizes)))
-                    log_p[:, members] += self._chain.log_proba(place, self._inputs, codes)[:, outcomes[members, k]]
+                before = list(self._chain.order[:place])
+                _, first, prefix = np.unique(outcomes[:, before], axis=0, return_index=True, return_inverse=True)
+                answers = self._link_answers(place, outcomes[first])
+                log_p += answers[:, prefix.ravel(), outcomes[:, k]]
             self._enumerated = OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
         return self._enumerated
+
+    def _link_answers(self, place: int, prefixes: Codes) -> Floats:
+        """log P(link | x, prefix) for all rows and prefixes, shape (n, n_prefixes, n_states); many rows at a time."""
+        n, size = len(self), self._chain.sizes[self._chain.order[place]]
+        answers = np.empty((n, len(prefixes), size))
+        step = max(1, _BATCH_ROWS // max(1, n))
+        for start in range(0, len(prefixes), step):
+            some = prefixes[start : start + step]
+            inputs = np.repeat(self._inputs, len(some), axis=0)
+            codes = np.tile(some, (n, 1))
+            answers[:, start : start + step] = self._chain.log_proba(place, inputs, codes).reshape(n, len(some), size)
+        return answers
 
     def marginals(self) -> list[Floats]:
         return self._outcomes().marginals()

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 import numpy as np
+
+from pmdc.checks import check_choice
 
 ParentSet = tuple[int, ...]
 ScoreTable = dict[ParentSet, float]
@@ -75,14 +77,7 @@ class ParentRules:
 
     def keep(self, optional: Sequence[int]) -> ParentRules:
         """The same rules with fewer optional parents."""
-        return ParentRules(
-            self.child,
-            self.n_classes,
-            tuple(optional),
-            self.required,
-            self.max_parents,
-            self.max_discrete_parents,
-        )
+        return replace(self, optional=tuple(optional))
 
 
 def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> int:
@@ -177,6 +172,8 @@ class DefinitionPruning:
         return {parents: score for parents, score in scores.items() if not self._discarded(child, parents)}
 
 
+PRUNING = ("lemma", "definition", None)
+
 Pruning = NoPruning | LemmaPruning | DefinitionPruning
 
 
@@ -185,9 +182,8 @@ def make_pruning(prune: str | None, rules: Sequence[ParentRules]) -> Pruning:
         return NoPruning()
     if prune == "lemma":
         return LemmaPruning(rules)
-    if prune == "definition":
-        return DefinitionPruning(rules)
-    raise ValueError(f"prune={prune!r} is not known. Choose 'lemma' (exact), 'definition' (the paper's) or None.")
+    check_choice("prune", prune, PRUNING)
+    return DefinitionPruning(rules)
 
 
 # The score table ----------------------------------------------------------------------------------------------
@@ -284,6 +280,16 @@ def settle_features(table: ScoreTable, n_classes: int) -> dict[ParentSet, tuple[
         if classes not in best or score > best[classes][0]:
             best[classes] = (score, parents)
     return best
+
+
+def backoff_chains(table: ScoreTable, parents: ParentSet, n_classes: int) -> list[list[ParentSet]]:
+    """The parent sets to fall back on: a chain for the set itself, and one without each choice of features.
+
+    The latter answer for values of discrete features that were never seen.
+    """
+    features = [v for v in parents if v >= n_classes]
+    unseen = chain.from_iterable(combinations(features, size) for size in range(len(features) + 1))
+    return [backoff_chain(table, tuple(v for v in parents if v not in gone)) for gone in unseen]
 
 
 def backoff_chain(table: ScoreTable, parents: ParentSet) -> list[ParentSet]:

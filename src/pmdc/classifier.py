@@ -3,16 +3,16 @@
     read the table -> candidate parent sets -> local models and their scores (P1) -> best DAG (P2)
     -> the winners fitted again, with back-off -> conditional tables -> joint distribution -> decision
 
-Each step is a module; nothing is computed here.
+Each step is a module; here they are put together, and nodes get their names.
 """
 
 from __future__ import annotations
 
-import difflib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,23 +21,24 @@ from sklearn.linear_model import SGDClassifier
 from pmdc import criteria
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.candidates import (
+    PRUNING,
     ParentRules,
     ParentSet,
     ScoreTable,
-    backoff_chain,
+    backoff_chains,
     predicted_models,
     restrict,
     score_parent_sets,
     settle_features,
 )
+from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
 from pmdc.inference import JointDistribution, JunctionTree
-from pmdc.inference.decisions import LOSSES
 from pmdc.learners import LocalLearner, LocalTask, make_learner
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
 from pmdc.partition import Partition
-from pmdc.search import Structure, find_structure
+from pmdc.search import METHODS, Structure, find_structure
 from pmdc.table import Codes, Features, Floats
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class GBNC(MultiDimensionalClassifier):
     max_candidates : int, default=None
         Most parent sets to consider, over all class variables; None is no limit. Where there are more, each
         class variable keeps those possible parents that score best alone, as many as its equal share of the limit
-        allows; a warning says so, and `structure_.status` says over what the search was exact.
+        allows (to rank them, each is scored once); a warning says so, and `structure_.status` says over what the search
+        was exact.
     discrete_features : "from_dtype", None or list of names, indices or booleans, default="from_dtype"
         Which columns of X are discrete. "from_dtype": categories, strings and booleans.
     search : {"auto", "dynamic-programming", "integer-program"}, default="auto"
@@ -91,7 +93,7 @@ class GBNC(MultiDimensionalClassifier):
     n_jobs : int, default=None
         Parallel workers for the local models, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Where the random states of the local models come from. None leaves an estimator's own in place.
+        Where the random states of the local models come from. None keeps those that the estimator was given.
     verbose : int, default=0
         1 reports the phases on the standard error stream.
 
@@ -111,8 +113,8 @@ class GBNC(MultiDimensionalClassifier):
 
     Notes
     -----
-    A value of a discrete feature that was not seen in `fit` makes a configuration without rows: it is answered
-    by the model without that parent, with a warning.
+    A value of a discrete feature that was not seen in `fit` says nothing: such rows are answered by the models without
+    that parent, with a warning.
 
     Examples
     --------
@@ -175,9 +177,9 @@ class GBNC(MultiDimensionalClassifier):
         BIC, up to three class variables and three discrete features as parents, logistic regression by stochastic
         gradient descent (or `GaussianNB()`, given as `estimator`), and ``backoff="paper"``: continuous features
         are scaled to [0, 1] over the training rows; a configuration without rows is answered by the uniform
-        distribution; a part with one state gives it probability 1; a part whose rows have equal continuous
-        features but different states is answered by the uniform distribution and adds nothing to the score;
-        probabilities in scores are kept above the machine precision.
+        distribution; a part with one state gives it probability 1; in tables with discrete features, a part whose rows
+        have equal continuous features but different states is answered by the uniform distribution and adds nothing to
+        the score; probabilities in scores are kept above the machine precision.
 
         Parameters
         ----------
@@ -197,11 +199,7 @@ class GBNC(MultiDimensionalClassifier):
     # Learning ------------------------------------------------------------------------------------------------
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        self._check_parameters()
         classes, table = self._classes, self._features
-        sizes = (*classes.sizes, *(len(states) for states in table.states))
-        codes = np.hstack([codes, features.discrete])
-        names = [*classes.names, *table.discrete_names]
         rules = parent_rules(
             classes.names,
             table.discrete_names,
@@ -218,80 +216,69 @@ class GBNC(MultiDimensionalClassifier):
             weighted=weighted,
             random_state=self.random_state,
             backoff=self.backoff,
+            has_discrete=bool(table.discrete),
         )
-        pen = criteria.resolve(self.criterion)
-        total_weight = float(sample_weight.sum())
-        if weighted and self.criterion == "bic" and total_weight < 1 + 1e-9:
-            warnings.warn(
-                f"sample_weight sums to {total_weight:g}, so the penalty of criterion='bic', which grows with ln N, "
-                "is 0. Scale the weights so that they sum to the number of rows they stand for.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-        def penalty(child: int, parents: ParentSet) -> float:
-            value = float(pen(sizes[child], [sizes[p] for p in parents], total_weight))
-            if np.isnan(value):
-                raise ValueError(
-                    f"criterion={self.criterion!r} answered NaN for {names[child]!r} with parents "
-                    f"{[names[p] for p in parents]}: it must answer a number."
-                )
-            return value
-
+        codes = np.hstack([codes, features.discrete])
+        sizes = (*classes.sizes, *(len(states) for states in table.states))
+        names = [*classes.names, *table.discrete_names]
         with workers(self.n_jobs) as parallel:
-
-            def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
-                chunks = [tasks[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
-                likelihoods = parallel(_log_likelihoods, chunks, learner, codes, sizes)
-                return [
-                    value - penalty(*task)
-                    for task, value in zip(tasks, (v for chunk in likelihoods for v in chunk), strict=True)
-                ]
-
-            rules, known, over = self._restrict(rules, sizes, len(codes), score)
-            scores = score_parent_sets(rules, penalty, score, self.prune, known, self._say)
-            settled = [settle_features(scores[child], len(classes.names)) for child in range(len(rules))]
-            structure = self._find_structure(settled)
-            chosen = [
-                settled[child][tuple(sorted(classes.names.index(p) for p in structure.parents[name]))][1]
-                for child, name in enumerate(classes.names)
+            scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
+            structure, chosen = self._find_structure(scores)
+            backoff = self.backoff == "parents"
+            tasks = [
+                (child, backoff_chains(scores[child], parents, len(classes.names)))
+                for child, parents in enumerate(chosen)
             ]
-            chains = [backoff_chain(scores[child], parents) for child, parents in enumerate(chosen)]
-            nodes = parallel(
-                _fit_node, list(enumerate(chains)), learner, codes, sizes, sample_weight, self.backoff == "parents"
-            )
-
+            nodes = parallel(_fit_node, tasks, learner, codes, sizes, sample_weight, backoff)
         self._network = Network(nodes, learner.prepare, sizes)
         self._junction_tree = JunctionTree(classes.sizes, self._network.class_parents)
         self.scores_ = _named_scores(scores, names)
-        self.structure_ = replace(
-            structure,
-            parents={
-                name: frozenset(names[p] for p in parents) for name, parents in zip(classes.names, chosen, strict=True)
-            },
-            status=self._status(structure.status, over),
-        )
+        parents = {names[child]: frozenset(names[p] for p in members) for child, members in enumerate(chosen)}
+        self.structure_ = replace(structure, parents=parents, status=self._status(structure.status, over))
         self.graph_ = _graph(self.structure_, classes.names)
         self._say(f"structure: {self.structure_.status}, score {structure.score:.6g}, gap {structure.gap:.2g}")
 
     def _check_parameters(self) -> None:
-        for name, value, choices in (
-            ("loss", self.loss, tuple(LOSSES)),
-            ("prune", self.prune, ("lemma", "definition", None)),
-            ("search", self.search, ("auto", "dynamic-programming", "integer-program")),
-            ("backoff", self.backoff, ("parents", "none", "paper")),
-        ):
-            if value not in choices:
-                near = difflib.get_close_matches(str(value), [c for c in choices if c], n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else "."
-                raise ValueError(f"{name}={value!r} is not known{hint} Choose from {', '.join(map(repr, choices))}.")
-        for name, count, least in (
-            ("max_parents", self.max_parents, 0),
-            ("max_discrete_parents", self.max_discrete_parents, 0),
-            ("max_candidates", 1 if self.max_candidates is None else self.max_candidates, 1),
-        ):
-            if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
-                raise ValueError(f"{name}={count!r} must be a whole number of at least {least}.")
+        super()._check_parameters()
+        criteria.resolve(self.criterion)
+        check_choice("prune", self.prune, PRUNING)
+        check_choice("search", self.search, METHODS)
+        check_choice("backoff", self.backoff, ("parents", "none", "paper"))
+        check_count("max_parents", self.max_parents, 0)
+        check_count("max_discrete_parents", self.max_discrete_parents, 0)
+        if self.max_candidates is not None:
+            check_count("max_candidates", self.max_candidates, 1)
+
+    def _score(
+        self,
+        rules: list[ParentRules],
+        learner: LocalLearner,
+        codes: Codes,
+        sizes: Sequence[int],
+        names: Sequence[str],
+        total_weight: float,
+        parallel: Callable[..., list[Any]],
+    ) -> tuple[list[ScoreTable], str]:
+        """Phase P1: the score table, and over which sets it is if not over all."""
+        pen = criteria.resolve(self.criterion)
+
+        def penalty(child: int, parents: ParentSet) -> float:
+            value = pen(sizes[child], [sizes[p] for p in parents], total_weight)
+            if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
+                raise ValueError(
+                    f"criterion={self.criterion!r} answered {value!r} for {names[child]!r} with parents "
+                    f"{[names[p] for p in parents]}: it must answer the penalty, a number."
+                )
+            return float(value)
+
+        def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
+            chunks = [tasks[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
+            likelihoods = parallel(_log_likelihoods, chunks, learner, codes, sizes)
+            values = (value for chunk in likelihoods for value in chunk)
+            return [value - penalty(*task) for task, value in zip(tasks, values, strict=True)]
+
+        rules, known, over = self._restrict(rules, sizes, len(codes), score)
+        return score_parent_sets(rules, penalty, score, self.prune, known, self._say), over
 
     def _restrict(
         self, rules: list[ParentRules], sizes: Sequence[int], n_rows: int, score: Callable[..., list[float]]
@@ -308,28 +295,37 @@ class GBNC(MultiDimensionalClassifier):
                 f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
                 "the structure is the best over these.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
             return rules, known, over
-        models = predicted_models(rules, sizes, n_rows)
-        self._say(f"{n_sets} parent sets, at most {models} local models")
+        # Where the sets alone are too many there is no need to count their configurations.
+        models = n_sets if n_sets > _MANY_MODELS else predicted_models(rules, sizes, n_rows)
+        self._say(f"{n_sets} parent sets, about {models} local models at most")
         if self.max_candidates is None and models > _MANY_MODELS:
             warnings.warn(
-                f"{n_sets} parent sets with up to {models} local models are to be fitted, which may take long. Lower "
+                f"{n_sets} parent sets with {models} or so local models are to be fitted, which may take long. Lower "
                 "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         return rules, None, ""
 
-    def _find_structure(self, settled: Sequence[dict[ParentSet, tuple[float, ParentSet]]]) -> Structure:
-        """Phase P2, over the class variables alone: the discrete features are settled."""
+    def _find_structure(self, scores: Sequence[ScoreTable]) -> tuple[Structure, list[ParentSet]]:
+        """Phase P2, over the class variables alone, and the whole parent set of each class variable."""
         names = self._classes.names
-        table = {
-            name: {frozenset(names[p] for p in parents): score for parents, (score, _) in settled[child].items()}
-            for child, name in enumerate(names)
-        }
-        return find_structure(table, self.search)
+        settled = [settle_features(table, len(names)) for table in scores]
+        structure = find_structure(
+            {
+                name: {frozenset(names[p] for p in parents): score for parents, (score, _) in settled[child].items()}
+                for child, name in enumerate(names)
+            },
+            self.search,
+        )
+        chosen = []
+        for child, name in enumerate(names):
+            class_parents = tuple(sorted(names.index(p) for p in structure.parents[name]))
+            chosen.append(settled[child][class_parents][1])
+        return structure, chosen
 
     def _status(self, status: str, over: str) -> str:
         limits = [over] if over else []
@@ -362,7 +358,7 @@ class GBNC(MultiDimensionalClassifier):
 def _log_likelihoods(
     tasks: Sequence[tuple[int, ParentSet]], learner: LocalLearner, codes: Codes, sizes: Sequence[int]
 ) -> list[float]:
-    """Phase P1 for some parent sets: C(Y, D), the sum of the log-likelihoods of all parts."""
+    """Phase P1 (Eq. 17) for some parent sets: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed."""
     return [
         learner.log_likelihood(LocalTask(child, codes[:, child], sizes[child], Partition(codes, parents, sizes)))
         for child, parents in tasks
@@ -370,15 +366,15 @@ def _log_likelihoods(
 
 
 def _fit_node(
-    task: tuple[int, Sequence[ParentSet]],
+    task: tuple[int, Sequence[Sequence[ParentSet]]],
     learner: LocalLearner,
     codes: Codes,
     sizes: Sequence[int],
     sample_weight: Floats,
     backoff: bool,
 ) -> Node:
-    child, chain = task
-    return fit_node(learner, child, codes, sizes, chain, sample_weight, backoff)
+    child, chains = task
+    return fit_node(learner, child, codes[:, child], sizes[child], codes, sizes, chains, sample_weight, backoff)
 
 
 # Names --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What the score of a parent set means: the log-likelihood of its local models minus a penalty.
 
-Every criterion is a sum over (class variable, parent set) — the paper's regularised conditional log-likelihood
+Every criterion is a sum over (class variable, parent set) — the paper's regularised conditional log-likelihood (Eq. 23)
 
     S(Y, D) = C(Y, D) - pen(D, N),
 
@@ -10,9 +10,10 @@ any model is fitted: these two facts are all that pruning by the Lemma needs (se
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
+
+from pmdc.checks import check_choice
 
 Penalty = Callable[[int, Sequence[int], float], float]
 """(number of states, numbers of states of the parents, sum of the weights of the rows) -> penalty."""
@@ -39,11 +40,6 @@ def resolve(criterion: str | Penalty) -> Penalty:
     """The penalty behind a name, or the given function itself."""
     if callable(criterion):
         return criterion
-    if criterion in _CRITERIA:
-        return _CRITERIA[criterion]
-    near = difflib.get_close_matches(str(criterion), _CRITERIA, n=1)
-    raise ValueError(
-        f"criterion={criterion!r} is not known{f'; did you mean {near[0]!r}?' if near else '.'} "
-        f"Choose from {', '.join(map(repr, _CRITERIA))}, or give a function (n_states, parent_states, n_rows) "
-        "that returns the penalty."
-    )
+    otherwise = ", or give a function (n_states, parent_states, n_rows) that returns the penalty"
+    check_choice("criterion", criterion, _CRITERIA, otherwise)
+    return _CRITERIA[criterion]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from pmdc.candidates import ParentRules
+from pmdc.checks import suggest
 
 
 def parent_rules(
@@ -67,15 +67,17 @@ def _parents(
     parents: list[set[int]] = [set() for _ in class_names]
     if edges is None:
         return parents
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise ValueError(f"{argument}={edges!r}: give a list of pairs (parent, child) of names.")
     for edge in edges:
-        if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
+        if not isinstance(edge, (tuple, list)) or len(edge) != 2 or not all(isinstance(end, str) for end in edge):
             raise ValueError(f"{argument} holds {edge!r}: give pairs (parent, child) of names.")
         parent, child = edge
         if child not in class_names:
             where = "a feature, and features are never children" if child in nodes or child in continuous else None
             raise ValueError(
                 f"{argument}: ({parent!r}, {child!r}) points to {child!r}, which is "
-                + (f"{where}." if where else f"no class variable{_suggest(child, class_names)}.")
+                + (f"{where}." if where else f"no class variable{suggest(child, class_names)}")
             )
         if parent in continuous and parent not in nodes:
             raise ValueError(
@@ -85,17 +87,12 @@ def _parents(
         if parent not in nodes:
             raise ValueError(
                 f"{argument}: {parent!r} is neither a class variable nor a discrete feature"
-                f"{_suggest(parent, list(nodes))}."
+                f"{suggest(parent, list(nodes))}"
             )
         if parent == child:
             raise ValueError(f"{argument}: {child!r} cannot be its own parent.")
         parents[class_names.index(child)].add(nodes[parent])
     return parents
-
-
-def _suggest(name: object, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(map(repr, known[:12]))}"
 
 
 def _refuse_cycle(required: Sequence[set[int]], names: Sequence[str]) -> None:

@@ -15,15 +15,16 @@ with no rows (W = 0, U all states) the answer is q itself. Nothing has probabili
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from pmdc.candidates import ParentSet
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask, Preparation
 from pmdc.partition import Configurations, Partition
-from pmdc.table import Codes, Features, Floats
+from pmdc.table import UNKNOWN, Codes, Features, Floats
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,37 @@ class Level:
 
 @dataclass(frozen=True)
 class Node:
-    """One class variable: its parents and its local models, followed by those they back off to.
+    """One class variable: its parents, its local models, and those they back off to.
 
-    With a single level there is no back-off: absent states have probability zero, and a configuration without
-    rows is answered by the uniform distribution (the paper's behaviour).
+    Attributes
+    ----------
+    parents : tuple of int
+    n_states : int
+    levels : dict
+        Local models by parent set: those of `parents` and of all sets that may be asked instead.
+    fewer : dict
+        The set that a set backs off to; the empty set backs off to the uniform distribution.
+    backoff : bool
+        Without it, absent states have probability zero, and a configuration without rows is answered by the uniform
+        distribution (the paper's behaviour).
     """
 
     parents: ParentSet
     n_states: int
-    levels: Sequence[Level]
+    levels: Mapping[ParentSet, Level]
+    fewer: Mapping[ParentSet, ParentSet]
     backoff: bool
 
-    def log_proba(self, X: Floats, codes: Codes, level: int = 0) -> Floats:
+    def log_proba(self, X: Floats, codes: Codes) -> Floats:
         """log P(Y | pi, x) for prepared rows, pi read off their codes; shape (n, n_states)."""
-        if level == len(self.levels):
+        return self._log_proba(X, codes, self.parents)
+
+    def _log_proba(self, X: Floats, codes: Codes, parents: ParentSet | None) -> Floats:
+        if parents is None:
             return np.full((len(X), self.n_states), -math.log(self.n_states))
-        here = self.levels[level]
+        if self.backoff and (codes[:, parents] == UNKNOWN).any():
+            return self._without_unknown(X, codes, parents)
+        here = self.levels[parents]
         part = here.configurations.find(codes)
         out = here.models.log_proba(X, part)
         if not self.backoff:
@@ -63,11 +79,22 @@ class Node:
         if rows.size:
             weight = np.where(part[rows] < 0, 0.0, here.weights[part[rows]])
             absent = absent[rows]
-            log_share = self.log_proba(X[rows], codes[rows], level + 1) - np.log1p(weight)[:, None]
+            answer = self._log_proba(X[rows], codes[rows], self.fewer.get(parents))
+            log_share = answer - np.log1p(weight)[:, None]
             taken = np.where(absent, np.exp(log_share), 0.0).sum(axis=1, keepdims=True)
             with np.errstate(divide="ignore"):
                 own = out[rows] + np.log1p(-np.minimum(taken, 1.0))
             out[rows] = np.where(absent, log_share, own)
+        return out
+
+    def _without_unknown(self, X: Floats, codes: Codes, parents: ParentSet) -> Floats:
+        """A value never seen says nothing: those rows are answered by the models without that parent."""
+        out = np.empty((len(X), self.n_states))
+        patterns, pattern = np.unique(codes[:, parents] == UNKNOWN, axis=0, return_inverse=True)
+        for number, unknown in enumerate(patterns):
+            rows = np.flatnonzero(pattern.ravel() == number)
+            known = tuple(p for p, gone in zip(parents, unknown, strict=True) if not gone)
+            out[rows] = self._log_proba(X[rows], codes[rows], known)
         return out
 
 
@@ -115,16 +142,37 @@ class Network:
 def fit_node(
     learner: LocalLearner,
     child: int,
+    states: Codes,
+    n_states: int,
     codes: Codes,
     sizes: Sequence[int],
-    levels: Sequence[ParentSet],
+    chains: Sequence[Sequence[ParentSet]],
     sample_weight: Floats,
     backoff: bool,
 ) -> Node:
-    """Fit the chosen local models of one class variable and, if wanted, those they back off to."""
-    fitted = []
-    for parents in levels if backoff else levels[:1]:
-        partition = Partition(codes, parents, sizes)
-        models = learner.fit(LocalTask(child, codes[:, child], sizes[child], partition))
-        fitted.append(Level(partition.configurations, models, partition.weights(sample_weight)))
-    return Node(levels[0], sizes[child], fitted, backoff)
+    """Fit the chosen local models of one class variable and, if wanted, those they back off to.
+
+    Parameters
+    ----------
+    learner : LocalLearner
+    child : int
+        The number of the class variable.
+    states : array of shape (n,)
+        Its states.
+    n_states : int
+    codes, sizes : codes of all nodes, shape (n, n_nodes), and their numbers of states
+    chains : sequence of sequences of parent sets
+        The first begins with the chosen parent set. Each goes down to the empty set, a parent less at every step.
+    sample_weight : array of shape (n,)
+    backoff : bool
+    """
+    levels: dict[ParentSet, Level] = {}
+    fewer: dict[ParentSet, ParentSet] = {}
+    for chain in chains if backoff else [chains[0][:1]]:
+        fewer.update(pairwise(chain))
+        for parents in chain:
+            if parents not in levels:
+                partition = Partition(codes, parents, sizes)
+                models = learner.fit(LocalTask(child, states, n_states, partition))
+                levels[parents] = Level(partition.configurations, models, partition.weights(sample_weight))
+    return Node(chains[0][0], n_states, levels, fewer, backoff)

@@ -1,41 +1,48 @@
-"""The columns of X and Y: kinds, names, states, codes and back.
+"""The tables of a fit: what was seen of features and class variables, and how later tables are translated.
 
-Everything that enters the library passes here, and every complaint about it is made here: the other modules
-see only numbers and codes. A table is read into columns (`read_columns`); `FeatureTable` and `ClassTable`
-remember what was seen in `fit` and translate later tables the same way.
+`FeatureTable` and `ClassTable` remember names, kinds and states; they turn tables into numbers and codes, and codes
+back into states. The other modules see only numbers and codes.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from pmdc.checks import shorten
+from pmdc.columns import (
+    UNKNOWN,
+    Array,
+    Codes,
+    Column,
+    Floats,
+    as_objects,
+    column_states,
+    encode_values,
+    object_column,
+    read_columns,
+    refuse_missing,
+    series_column,
+    show,
+)
 
-UNKNOWN = -1
-"""Code of a value that was not there in `fit`."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column as it was given: its values and what its type says about them."""
-
-    name: str
-    values: Array
-    kind: Literal["continuous", "discrete"]
-    declared: tuple[Hashable, ...] | None = None
-    """The states that a categorical type declares, with or without rows."""
+__all__ = [
+    "UNKNOWN",
+    "Array",
+    "ClassTable",
+    "Codes",
+    "FeatureTable",
+    "Features",
+    "Floats",
+    "read_columns",
+    "read_weights",
+]
 
 
 @dataclass(frozen=True)
@@ -50,205 +57,6 @@ class Features:
 
     def rows(self, index: slice | Array) -> Features:
         return Features(self.continuous[index], self.discrete[index])
-
-
-# Reading ------------------------------------------------------------------------------------------------------
-
-
-def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
-    """Read a table (DataFrame, array or list of rows) into columns; refuse what is missing or has no shape.
-
-    Parameters
-    ----------
-    data : DataFrame of any library that narwhals reads, 2-D array, or list of rows
-    argument : str
-        What the caller called it ("X" or "Y"), for messages and for the names of nameless columns.
-    owner : str
-        The class that reads, for messages.
-    """
-    twice = [name for name, count in Counter(getattr(data, "columns", ())).items() if count > 1]
-    if twice:
-        raise ValueError(f"{argument} has several columns named {twice[0]!r}: column names must be unique.")
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        columns = _frame_columns(frame, argument)
-    else:
-        columns = _array_columns(data, argument, owner)
-    for column in columns:
-        _refuse_missing(column, argument)
-    return columns
-
-
-def _frame_columns(frame: nw.DataFrame[Any], argument: str) -> list[Column]:
-    if len(frame) == 0:
-        raise ValueError(f"{argument}: found 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required.")
-    columns = []
-    for name, series in zip(_node_names(frame.columns, argument), frame.iter_columns(), strict=True):
-        columns.append(_series_column(series, name, argument))
-    return columns
-
-
-def _node_names(names: Sequence[Any], argument: str) -> list[str]:
-    """Columns keep their names if all are strings; otherwise they are numbered, as scikit-learn does."""
-    if all(isinstance(name, str) for name in names):
-        return list(names)
-    return [f"{argument.lower()}{i}" for i in range(len(names))]
-
-
-def _series_column(series: nw.Series[Any], name: str, argument: str) -> Column:
-    dtype = series.dtype
-    if dtype.is_numeric():
-        return Column(name, _numbers(series), "continuous")
-    if dtype == nw.Boolean:
-        values = series.to_numpy() if not series.is_null().any() else _objects(series.to_list())
-        return Column(name, values, "discrete")
-    if dtype in (nw.Categorical, nw.Enum):
-        return Column(name, _objects(series.to_list()), "discrete", _declared_states(series))
-    if dtype in (nw.String, nw.Object, nw.Unknown):
-        return _object_column(name, _objects(series.to_list()), argument)
-    raise TypeError(
-        f"{argument}, column {name!r} is of type {dtype}, which is neither a number nor a category. "
-        "Convert it to one of these first."
-    )
-
-
-def _declared_states(series: nw.Series[Any]) -> tuple[Hashable, ...] | None:
-    """The states that a categorical type declares; polars' Categorical declares none, its Enum does."""
-    if series.implementation.is_pandas_like():  # read natively: narwhals would make strings of all of them
-        return tuple(series.to_native().cat.categories.tolist())
-    return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
-
-
-def _numbers(series: nw.Series[Any]) -> Array:
-    """Values of a numeric column; nulls of nullable types become NaN, so that one check finds them all."""
-    if series.is_null().any():
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
-    return series.to_numpy()
-
-
-def _array_columns(data: Any, argument: str, owner: str) -> list[Column]:
-    if not hasattr(data, "dtype") and not hasattr(data, "__array__") and isinstance(data, (list, tuple)):
-        data = _object_matrix(data)
-    matrix = check_array(
-        data, dtype=None, ensure_all_finite=False, ensure_min_features=1, input_name=argument, estimator=owner
-    )
-    names = [f"{argument.lower()}{i}" for i in range(matrix.shape[1])]
-    if matrix.dtype.kind == "O":
-        return [_object_column(name, matrix[:, i], argument) for i, name in enumerate(names)]
-    if matrix.dtype.kind not in "fiubUS":
-        raise TypeError(
-            f"{argument} is of type {matrix.dtype}, which is neither numbers nor categories. Convert it first."
-        )
-    kind: Literal["continuous", "discrete"] = "continuous" if matrix.dtype.kind in "fiu" else "discrete"
-    return [Column(name, matrix[:, i], kind) for i, name in enumerate(names)]
-
-
-def _object_matrix(rows: Sequence[Any]) -> Array:
-    """A list of rows as it stands: numpy would turn ``[1, "a"]`` into two strings and open up tuples."""
-    listed = [row if isinstance(row, (list, tuple)) else None for row in rows]
-    widths = {len(row) for row in listed if row is not None}
-    if not rows or None in listed or len(widths) != 1:
-        return np.asarray(rows) if rows else np.empty((0, 0))  # one-dimensional, ragged, rows of arrays
-    matrix = np.empty((len(rows), widths.pop()), dtype=object)
-    for i, row in enumerate(rows):
-        matrix[i] = _objects(row)
-    return matrix
-
-
-def _objects(values: Sequence[Any]) -> Array:
-    """An object array of just these values, whatever they are (numpy would open up tuples)."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values if not any(isinstance(v, (tuple, list)) for v in values) else [*values]
-    return array
-
-
-def _object_column(name: str, values: Array, argument: str) -> Column:
-    """Tell the kind of a column without a type by its values."""
-    present = [v for v in values.tolist() if not _is_missing(v)]
-    if argument == "X":
-        for value in present:
-            if not isinstance(value, (str, Real, np.bool_)):
-                raise TypeError(
-                    f"X, column {name!r}: argument must be a string or a real number, not {value!r} "
-                    f"({type(value).__name__})."
-                )
-    types = {_value_type(value) for value in present}
-    if types <= {"number"}:
-        numeric = np.array([np.nan if _is_missing(v) else v for v in values.tolist()])
-        return Column(name, numeric if numeric.dtype.kind in "fiu" else numeric.astype(float), "continuous")
-    if argument == "X" and len(types) > 1:
-        odd = {_value_type(value): value for value in present}
-        raise TypeError(
-            f"X, column {name!r} mixes types: {', '.join(repr(v) for v in odd.values())}. "
-            "Make it all numbers or all strings."
-        )
-    if types == {"bool"} and len(present) == len(values):
-        return Column(name, values.astype(bool), "discrete")
-    return Column(name, values, "discrete")
-
-
-def _value_type(value: object) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return "bool"
-    return "number" if isinstance(value, Real) else type(value).__name__
-
-
-def _is_missing(value: object) -> bool:
-    """None, NaN, pandas' NA and NaT: the values that stand for no value."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and value != value
-
-
-def _refuse_missing(column: Column, argument: str) -> None:
-    values = column.values
-    if values.dtype.kind == "f":
-        if np.isinf(values).any():
-            row = int(np.flatnonzero(np.isinf(values))[0])
-            raise ValueError(
-                f"Input {argument} contains infinity: column {column.name!r}, row {row}. "
-                "Replace infinite values by finite ones or drop those rows."
-            )
-        missing = np.isnan(values)
-    elif values.dtype.kind == "O":
-        missing = np.fromiter((_is_missing(v) for v in values), dtype=bool, count=len(values))
-    else:
-        return
-    if missing.any():
-        raise ValueError(
-            f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "
-            f"the first in row {int(np.flatnonzero(missing)[0])}. Missing values are not supported: "
-            + (
-                "fill them (for example with sklearn.impute.SimpleImputer) or drop those rows."
-                if argument == "X"
-                else "drop those rows or make 'missing' a state of its own."
-            )
-        )
-
-
-# States and codes ---------------------------------------------------------------------------------------------
-
-
-def _states(column: Column) -> Array:
-    """The states of a discrete column: those its type declares, otherwise those observed, sorted."""
-    if column.declared is not None:
-        values = list(column.declared)
-        if values and all(_value_type(v) == "number" for v in values):
-            return np.array(values)
-        return _objects(values)
-    if column.values.dtype.kind != "O":
-        return np.unique(column.values)
-    observed = list(dict.fromkeys(column.values.tolist()))
-    try:
-        observed.sort()
-    except TypeError:  # states of several types have no natural order
-        observed.sort(key=lambda state: (type(state).__name__, str(state)))
-    return _objects(observed)
-
-
-def _encode(values: Array, states: Array) -> Codes:
-    code = {state: i for i, state in enumerate(states.tolist())}
-    return np.fromiter((code.get(v, UNKNOWN) for v in values.tolist()), dtype=np.int64, count=len(values))
 
 
 # Features -----------------------------------------------------------------------------------------------------
@@ -268,18 +76,28 @@ class FeatureTable:
         return [self.names[i] for i in self.discrete]
 
     @classmethod
-    def fit(cls, columns: Sequence[Column], discrete_features: Any = "from_dtype") -> FeatureTable:
-        """Tell discrete from continuous columns and collect the states of the discrete ones."""
+    def fit(
+        cls,
+        columns: Sequence[Column],
+        discrete_features: Any = "from_dtype",
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> FeatureTable:
+        """Tell discrete from continuous columns and collect the states of the discrete ones.
+
+        ``kept`` marks the rows that count.
+        """
+        if kept is not None:
+            columns = [replace(column, values=column.values[kept]) for column in columns]
         names = [column.name for column in columns]
         chosen = _chosen_discrete(columns, discrete_features)
         for i, column in enumerate(columns):
             if column.kind == "discrete" and i not in chosen:
                 raise ValueError(
-                    f"X, column {column.name!r} holds {column.values[0]!r}, which is not a number, but "
+                    f"X, column {column.name!r} holds {show(column.values[0])}, which is not a number, but "
                     f"discrete_features={discrete_features!r} leaves it out. Add it there, or drop the column."
                 )
         discrete = sorted(chosen)
-        states = [_states(columns[i]) for i in discrete]
+        states = [column_states(columns[i]) for i in discrete]
         for i, known in zip(discrete, states, strict=True):
             _refuse_identifier(columns[i], known)
         return cls(names, [i for i in range(len(columns)) if i not in chosen], discrete, states)
@@ -291,12 +109,13 @@ class FeatureTable:
         for j, i in enumerate(self.continuous):
             if columns[i].kind != "continuous":
                 raise ValueError(
-                    f"X, column {self.names[i]!r} was continuous in fit and now holds {columns[i].values[0]!r}."
+                    f"X, column {self.names[i]!r} was continuous in fit and now holds {show(columns[i].values[0])}: "
+                    "convert it to numbers."
                 )
             continuous[:, j] = columns[i].values
         discrete = np.empty((n, len(self.discrete)), dtype=np.int64)
         for j, i in enumerate(self.discrete):
-            discrete[:, j] = _encode(columns[i].values, self.states[j])
+            discrete[:, j] = encode_values(columns[i].values, self.states[j])
         return Features(continuous, discrete)
 
     def warn_unseen(self, features: Features, used: Sequence[int], columns: Sequence[Column], answer: str) -> None:
@@ -308,7 +127,7 @@ class FeatureTable:
                 value = columns[self.discrete[j]].values[unseen[0]]
                 warnings.warn(
                     f"X, column {name!r}: {unseen.size} row(s) hold a value that was not seen in fit (the first, "
-                    f"row {unseen[0]}: {value!r}). {answer}",
+                    f"row {unseen[0]}: {show(value)}). {answer}",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -324,6 +143,11 @@ def _chosen_discrete(columns: Sequence[Column], discrete_features: Any) -> set[i
         return {i for i, column in enumerate(columns) if column.kind == "discrete"}
     if discrete_features is None:
         return set()
+    if not isinstance(discrete_features, (Sequence, np.ndarray, set, frozenset)):
+        raise ValueError(
+            f"discrete_features={discrete_features!r}: give 'from_dtype', None, or a list of column names, indices "
+            "or booleans."
+        )
     listed = list(discrete_features)
     if listed and all(isinstance(item, (bool, np.bool_)) for item in listed):
         if len(listed) != len(columns):
@@ -340,7 +164,7 @@ def _chosen_discrete(columns: Sequence[Column], discrete_features: Any) -> set[i
             chosen.add(int(item) % len(columns))
         else:
             raise ValueError(
-                f"discrete_features names {item!r}, which is no column of X; its columns are {_shorten(list(index))}."
+                f"discrete_features names {item!r}, which is no column of X; its columns are {shorten(list(index))}."
             )
     return chosen
 
@@ -350,14 +174,9 @@ def _refuse_identifier(column: Column, states: Array) -> None:
     if observed == len(column.values) and observed > 2:
         raise ValueError(
             f"X, column {column.name!r} is discrete and has as many values as rows ({observed}; for example "
-            f"{states[0]!r}): it looks like an identifier, and nothing can be learned from it. Drop it, or "
+            f"{show(states[0])}): it looks like an identifier, and nothing can be learned from it. Drop it, or "
             "declare it continuous if it is a number."
         )
-
-
-def _shorten(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 # Class variables ----------------------------------------------------------------------------------------------
@@ -369,6 +188,8 @@ class ClassTable:
     Attributes
     ----------
     names : list of str
+    given_names : list or None
+        The column names as they were given; None where there were none.
     states : list of arrays
         The states of each class variable: what a categorical type declares (a declared state needs no row),
         otherwise the observed states, sorted.
@@ -381,12 +202,14 @@ class ClassTable:
     def __init__(
         self,
         names: list[str],
+        given_names: list[Any] | None,
         states: list[Array],
         one_dimensional: bool,
         dtype: np.dtype[Any] | None,
         frame_states: list[Any] | None,
     ):
         self.names = names
+        self.given_names = given_names
         self.states = states
         self.one_dimensional = one_dimensional
         self.dtype = dtype
@@ -413,12 +236,27 @@ class ClassTable:
         for column in columns:
             _refuse_continuous(column)
         counted = columns if kept is None else [replace(c, values=c.values[kept]) for c in columns]
-        states = [_states(column) for column in counted]
+        states = [column_states(column) for column in counted]
+        names = [column.name for column in columns]
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
-            return cls([c.name for c in columns], states, False, None, _frame_states(frame, columns, states))
+            return cls(names, list(frame.columns), states, False, None, _frame_states(frame, columns, states))
+        given = [Y.name] if isinstance(getattr(Y, "name", None), str) and Y.name else None
         dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
-        return cls([c.name for c in columns], states, one_dimensional, dtype, None)
+        return cls(names, given, states, one_dimensional, dtype, None)
+
+    def avoid(self, taken: Sequence[str]) -> None:
+        """Keep the names apart from those of the features: ours give way, given ones may not clash."""
+        for k, name in enumerate(self.names):
+            if name not in taken:
+                continue
+            if self.given_names is not None and name in self.given_names:
+                raise ValueError(
+                    f"{name!r} is the name of a column of X and of a class variable in Y. Drop it from X if it is what "
+                    "is to be predicted, or rename one of them."
+                )
+            while self.names[k] in taken:
+                self.names[k] += "_"
 
     def encode(self, Y: Any, unknown: Literal["raise", "mark"] = "raise") -> Codes:
         """Codes of a table of class variables, shape (n, K).
@@ -429,29 +267,32 @@ class ClassTable:
         if len(columns) != len(self.names):
             raise ValueError(
                 f"Y has {len(columns)} column(s), but the model has {len(self.names)} class variable(s): "
-                f"{_shorten(self.names)}."
+                f"{shorten(self.names)}."
             )
-        columns = self._in_order(Y, columns)
+        columns = [columns[i] for i in self._order(Y)]
         codes = np.column_stack(
-            [_encode(column.values, states) for column, states in zip(columns, self.states, strict=True)]
+            [encode_values(column.values, states) for column, states in zip(columns, self.states, strict=True)]
         )
         if unknown == "raise" and (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
             raise ValueError(
-                f"Y, column {self.names[k]!r}, row {row}: {columns[k].values[row]!r} is not among the states "
-                f"{_shorten([str(s) for s in self.states[k]])}."
+                f"Y, column {self.names[k]!r}, row {row}: {show(columns[k].values[row])} is not among the states "
+                f"{shorten([str(s) for s in self.states[k]])}."
             )
         return codes
 
-    def _in_order(self, Y: Any, columns: list[Column]) -> list[Column]:
+    def _order(self, Y: Any) -> list[int]:
         """Columns of a DataFrame are matched by name; of an array by position."""
-        if self.frame_states is None or not hasattr(Y, "columns"):
-            return columns
-        by_name = {column.name: column for column in columns}
-        missing = [name for name in self.names if name not in by_name]
+        frame = nw.from_native(Y, eager_only=True, pass_through=True)
+        if self.frame_states is None or self.given_names is None or not isinstance(frame, nw.DataFrame):
+            return list(range(len(self.names)))
+        place = {name: i for i, name in enumerate(frame.columns)}
+        missing = [name for name in self.given_names if name not in place]
         if missing:
-            raise ValueError(f"Y lacks the class variable {missing[0]!r}; its columns are {_shorten(list(by_name))}.")
-        return [by_name[name] for name in self.names]
+            raise ValueError(
+                f"Y lacks the class variable {missing[0]!r}; its columns are {shorten([str(name) for name in place])}."
+            )
+        return [place[name] for name in self.given_names]
 
     def decode(self, codes: Codes, like: Any = None) -> Any:
         """The states behind codes of shape (n, K), in the kind of container that `fit` was given.
@@ -479,30 +320,30 @@ def _read_classes(Y: Any, owner: str) -> tuple[list[Column], bool]:
     series = nw.from_native(Y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         name = series.name if isinstance(series.name, str) and series.name else "y0"
-        columns = [_series_column(series, name, "Y")]
+        columns = [series_column(series, name, "Y")]
     elif _is_one_dimensional(Y):
-        values = Y if hasattr(Y, "dtype") else _objects(list(Y))
-        if np.asarray(values).dtype.kind == "O":
-            columns = [_object_column("y0", np.asarray(values), "Y")]
-        else:
+        values = Y if hasattr(Y, "dtype") else as_objects(list(Y))
+        kind = np.asarray(values).dtype.kind
+        if kind == "O":
+            columns = [object_column("y0", np.asarray(values), "Y")]
+        elif kind in "fiubUS":
             columns = [Column("y0", np.asarray(values), "discrete")]
+        else:
+            raise TypeError(f"Y is of type {values.dtype}, which has no states. Convert it to integers or strings.")
     else:
         if isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.shape[1] == 0:
-            raise ValueError(f"Y has no column (shape={Y.shape}): give at least one class variable.")
-        columns = read_columns(Y, "Y", owner)
-        if not columns:
-            raise ValueError("Y has no column: give at least one class variable.")
-        return columns, False
+            raise ValueError(f"Y: found 0 class variable(s) (shape={Y.shape}) while a minimum of 1 is required.")
+        return read_columns(Y, "Y", owner), False
     if not len(columns[0].values):
         raise ValueError("Y: found 0 sample(s) while a minimum of 1 is required.")
-    _refuse_missing(columns[0], "Y")
+    refuse_missing(columns[0], "Y")
     return columns, True
 
 
 def _is_one_dimensional(Y: Any) -> bool:
     if hasattr(Y, "ndim"):
         return bool(Y.ndim == 1)
-    return isinstance(Y, (list, tuple)) and not any(isinstance(row, (list, tuple, np.ndarray)) for row in Y)
+    return isinstance(Y, (list, tuple, range)) and not any(isinstance(row, (list, tuple, np.ndarray)) for row in Y)
 
 
 def _refuse_continuous(column: Column) -> None:
@@ -512,7 +353,7 @@ def _refuse_continuous(column: Column) -> None:
         if fractional.any():
             raise ValueError(
                 f"Unknown label type: class variable {column.name!r} is continuous (it holds "
-                f"{column.values[fractional][0]!r}). Class variables need a finite set of states: cut it into "
+                f"{show(column.values[fractional][0])}). Class variables need a finite set of states: cut it into "
                 "intervals first, for example with sklearn.preprocessing.KBinsDiscretizer."
             )
 
@@ -534,7 +375,7 @@ def _frame_states(frame: nw.DataFrame[Any], columns: Sequence[Column], states: S
             else:
                 values = nw.new_series(series.name, known.tolist(), series.dtype, backend=frame.implementation)
         else:
-            first = {code: row for row, code in reversed(list(enumerate(_encode(column.values, known).tolist())))}
+            first = {code: row for row, code in reversed(list(enumerate(encode_values(column.values, known).tolist())))}
             values = series[[first[code] for code in range(len(known))]]
         native.append(nw.maybe_reset_index(values).to_native())
     return native
@@ -547,7 +388,10 @@ def read_weights(sample_weight: Any, n_rows: int) -> Floats:
     """One weight for each row; a row of weight zero counts as a row that is not there."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=float)
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight={sample_weight!r} must be numbers, one for each row.") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pmdc.learners import LocalTask, make_learner
 from pmdc.learners.base import fill_zeros, rows_by_part
-from pmdc.learners.estimator import has_random_state
+from pmdc.learners.estimator import random_states
 from pmdc.partition import Partition
 
 N = 200
@@ -107,11 +107,15 @@ def test_random_states_depend_on_the_task_alone():
 
 
 def test_an_estimators_own_random_state_is_respected():
-    assert has_random_state(make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=3)))
-    assert not has_random_state(DecisionTreeClassifier())
+    nested = make_pipeline(PCA(), DecisionTreeClassifier(random_state=3))
+    assert random_states(nested) == {"decisiontreeclassifier__random_state": 3, "pca__random_state": None}
     X, codes, sizes = table()
     given = make_learner(DecisionTreeClassifier(random_state=3), X, np.ones(N), weighted=False)
     assert given.fit(task(codes, sizes, ())).models[0].classifier.random_state == 3
+    partly = make_learner(nested, X, np.ones(N), weighted=False)
+    fitted = partly.fit(task(codes, sizes, ())).models[0].classifier
+    assert fitted[-1].random_state == 3
+    assert fitted[0].random_state is not None
     derived = make_learner(DecisionTreeClassifier(random_state=3), X, np.ones(N), weighted=False, random_state=0)
     assert derived.fit(task(codes, sizes, ())).models[0].classifier.random_state != 3
 
@@ -140,6 +144,41 @@ def test_estimators_that_cannot_serve():
         make_learner(LinearSVC(), X, np.ones(N), weighted=False)
     with pytest.raises(TypeError, match="sample_weight was given, but fit of estimator=KNeighborsClassifier"):
         make_learner(KNeighborsClassifier(), X, np.ones(N), weighted=True)
+
+
+@pytest.mark.parametrize("wrong", [LogisticRegression, "logistic", 3])
+def test_what_is_no_classifier(wrong):
+    X, _, _ = table()
+    with pytest.raises(TypeError, match="is no scikit-learn classifier: give an instance"):
+        make_learner(wrong, X, np.ones(N), weighted=False)
+
+
+class Odd(LogisticRegression):
+    """Answers in a way that no classifier should."""
+
+    def __init__(self, factor=1.0, columns=None):
+        super().__init__()
+        self.factor, self.columns = factor, columns
+
+    def predict_log_proba(self, X):
+        return np.log(self.factor * self.predict_proba(X))[:, : self.columns]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [(Odd(factor=1.1), "Odd answered probabilities that sum to 1.1"), (Odd(columns=1), r"Odd .*shape \(200, 1\)")],
+)
+def test_answers_that_are_no_probabilities(estimator, message):
+    X, codes, sizes = table()
+    with pytest.raises(TypeError, match=message):
+        make_learner(estimator, X, np.ones(N), weighted=False).fit(task(codes, sizes, ()))
+
+
+def test_tiny_probabilities_are_raised_to_the_machine_precision():
+    log_proba = np.array([[0.0, -1e9], [np.log(0.3), np.log(0.7)]])
+    filled = fill_zeros(log_proba, np.array([0.9, 0.1]), 100.0)
+    np.testing.assert_allclose(np.exp(filled[0]), [1.0, np.finfo(float).eps])
+    np.testing.assert_array_equal(filled[1], log_proba[1])
 
 
 def test_rows_by_part():

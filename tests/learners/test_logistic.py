@@ -1,9 +1,12 @@
 """`Logistic` reaches the optimum of scikit-learn's objective."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from pmdc.learners import Logistic
@@ -87,8 +90,26 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(a, b, atol=1e-8)
 
 
-@pytest.mark.parametrize(("parameter", "value"), [("C", 0.0), ("C", -1.0), ("tol", 0.0), ("max_iter", 0)])
+@pytest.mark.parametrize("scale", [1e-150, 1e-13, 1e13, 1e150])
+def test_the_unit_of_the_features_does_not_matter(scale):
+    X, y = problem("plain", 200, 3, 3)
+    np.testing.assert_allclose(
+        Logistic().fit(X * scale, y).predict_proba(X * scale), Logistic().fit(X, y).predict_proba(X), atol=1e-6
+    )
+
+
+def test_many_states_take_little_memory():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 2)), np.arange(5000) % 100
+    tracemalloc.start()
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        Logistic(max_iter=1).fit(X, y)
+    assert tracemalloc.get_traced_memory()[1] < 60e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("C", 0.0), ("C", "a"), ("tol", 0.0), ("max_iter", 0)])
 def test_bad_parameters(parameter, value):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=f"{parameter}={value}"):
+    with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
         Logistic(**{parameter: value}).fit(X, y)

@@ -6,20 +6,20 @@ The model is not trained for a loss: each decision is taken from the same joint 
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 import numpy as np
 
+from pmdc.checks import check_choice
 from pmdc.inference.base import BaseDistribution, Codes
 
 
 def _hamming(distribution: BaseDistribution) -> Codes:
-    """Algorithm 5: the most probable state of each class variable; of equals, the first."""
+    """Algorithm 5, Eq. 27: the most probable state of each class variable; of equals, the first."""
     return np.column_stack([marginal.argmax(axis=1) for marginal in distribution.marginals()])
 
 
 def _subset(distribution: BaseDistribution) -> Codes:
-    """Algorithm 4: the most probable outcome."""
+    """Algorithm 4, Eq. 28: the most probable outcome."""
     return distribution.mode_codes()[0]
 
 
@@ -43,9 +43,5 @@ def decide(distribution: BaseDistribution, loss: str) -> Codes:
     array of shape (n_rows, K)
         Codes of the predicted states.
     """
-    if not isinstance(loss, str) or loss not in LOSSES:
-        close = get_close_matches(str(loss).lower(), LOSSES, n=1)
-        suggestion = f" Did you mean {close[0]!r}?" if close else ""
-        choices = ", ".join(map(repr, LOSSES))
-        raise ValueError(f"loss={loss!r} is not known; choose from {choices}.{suggestion}")
+    check_choice("loss", loss, LOSSES)
     return LOSSES[loss](distribution)

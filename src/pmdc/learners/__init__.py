@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask
-from pmdc.learners.estimator import EstimatorLearner, MinMax, has_random_state
+from pmdc.learners.estimator import EstimatorLearner, MinMax, random_states
 from pmdc.learners.logistic import Logistic, LogisticLearner
 from pmdc.table import Floats
 
@@ -23,6 +23,7 @@ def make_learner(
     weighted: bool,
     random_state: Any = None,
     backoff: str = "parents",
+    has_discrete: bool = True,
 ) -> LocalLearner:
     """The learner that runs an estimator: our own engine for `Logistic` (or None), clones for any other.
 
@@ -35,17 +36,29 @@ def make_learner(
     weighted : bool
         Whether weights were given at all.
     random_state : int, RandomState or None
-        Where the random states of the clones come from; with None an estimator keeps the one it was given.
+        Where the random states of the clones come from; with None those that an estimator was given stay.
     backoff : {"parents", "none", "paper"}
         See `GBNC`.
+    has_discrete : bool
+        Whether the table has discrete features, which makes a difference to ``backoff="paper"``.
     """
     if estimator is None:
         estimator = Logistic()
-    seed = None
-    if random_state is not None or not has_random_state(estimator):
+    if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        example = f"{estimator.__name__}()" if isinstance(estimator, type) else "sklearn.naive_bayes.GaussianNB()"
+        raise TypeError(f"estimator={estimator!r} is no scikit-learn classifier: give an instance, such as {example}.")
+    reseed = random_state is not None
+    seed = 0
+    if reseed or any(value is None for value in random_states(estimator).values()):
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    options: dict[str, Any] = {"weighted": weighted, "seed": seed, "smooth": backoff == "parents"}
+    options: dict[str, Any] = {
+        "weighted": weighted,
+        "seed": seed,
+        "reseed": reseed,
+        "smooth": backoff == "parents",
+        "paper": backoff == "paper" and has_discrete,
+    }
     if backoff == "paper":
-        return EstimatorLearner(estimator, X, sample_weight, paper=True, prepare=MinMax.fit(X), **options)
+        return EstimatorLearner(estimator, X, sample_weight, prepare=MinMax.fit(X), **options)
     kind = LogisticLearner if type(estimator) is Logistic else EstimatorLearner
     return kind(estimator, X, sample_weight, **options)

@@ -1,7 +1,7 @@
 """The two protocols of phase P1: what learns local models, and what was learned.
 
 A `LocalLearner` knows the continuous features of the training rows. Given one class variable and one partition
-of the rows it fits one model P(Y | pi, x) for each part (Eq. "Local_Classifiers") and returns either their
+of the rows it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either their
 log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
 """
 
@@ -61,7 +61,7 @@ class LocalLearner(Protocol):
         """Fit the local models of a task."""
 
     def log_likelihood(self, task: LocalTask) -> float:
-        """C(Y, D): the (weighted) log-likelihood of the local models on their own rows."""
+        """C(Y, D) of Eq. 20: the (weighted) log-likelihood of the local models on their own rows."""
 
 
 def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
@@ -73,16 +73,24 @@ def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
             yield number, rows
 
 
+TINY = float(np.log(np.finfo(float).eps))
+"""Logarithm of the machine precision: a smaller probability is zero but for the way it was computed."""
+
+
 def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
     """Let no state that was seen in a part have probability zero there.
 
-    Forests, neighbours and others answer 0 for states that they have seen. Where a model does so, the state
+    Trees, forests, neighbours and others answer 0 for states that they have seen. Where a model does so, the state
     gets its share of the probability that one row more could have had: its frequency in the part times
-    1 / (1 + weight of the part); the others give way in proportion.
+    1 / (1 + weight of the part). Probabilities below the machine precision, such as naive Bayes is fond of, are
+    raised to it. The others give way in proportion.
     """
-    zero = np.isneginf(log_proba)
-    if not zero.any():
+    low = log_proba < TINY
+    if not low.any():
         return log_proba
-    mass = np.where(zero, frequencies / (1.0 + weight), 0.0)
+    zero = np.isneginf(log_proba)
+    mass = np.where(zero, frequencies / (1.0 + weight), np.where(low, np.exp(TINY), 0.0))
     with np.errstate(divide="ignore"):
-        return np.where(zero, np.log(mass), log_proba + np.log1p(-mass.sum(axis=1, keepdims=True)))
+        scale = np.log1p(-mass.sum(axis=1, keepdims=True))
+        scale -= np.log(np.where(low, 0.0, np.exp(log_proba)).sum(axis=1, keepdims=True))
+        return np.where(low, np.log(mass), log_proba + scale)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
-from pmdc.learners.base import LocalTask, Preparation, fill_zeros, rows_by_part
+from pmdc.learners.base import TINY, LocalTask, Preparation, fill_zeros, rows_by_part
 from pmdc.table import Codes, Floats
 
 
@@ -28,7 +28,7 @@ class PartModel:
         """log-probabilities of the part's own states."""
         if self.classifier is None:
             return np.broadcast_to(np.log(self.frequencies), (len(X), len(self.states)))
-        log_proba = _predict_log_proba(self.classifier, X)
+        log_proba = _predict_log_proba(self.classifier, X, len(self.states))
         return fill_zeros(log_proba, self.frequencies, self.weight) if smooth else log_proba
 
 
@@ -69,11 +69,10 @@ class MinMax:
         return (X - self.low) / self.width
 
 
-def has_random_state(estimator: BaseEstimator | None) -> bool:
-    """Whether a classifier was given a random state of its own, which is then to be respected."""
-    return estimator is not None and any(
-        value is not None for name, value in estimator.get_params().items() if name.endswith("random_state")
-    )
+def random_states(estimator: BaseEstimator) -> dict[str, Any]:
+    """Every `random_state` of an estimator, nested ones included."""
+    parameters = sorted(estimator.get_params(deep=True).items())
+    return {name: value for name, value in parameters if name.split("__")[-1] == "random_state"}
 
 
 class EstimatorLearner:
@@ -89,14 +88,17 @@ class EstimatorLearner:
     sample_weight : array of shape (n,)
     weighted : bool
         Whether weights were given; only then are they handed to the estimator.
-    seed : int or None
-        Where the random states of the clones come from; None leaves the estimator's own in place. Each clone's
-        state depends on its class variable, parent set and part alone, never on the order of the work.
+    seed : int
+        Where the random states of the clones come from. Each clone's state depends on its class variable, parent set
+        and part alone, never on the order of the work.
+    reseed : bool
+        Whether random states that the estimator was given are replaced too, or only those that are None.
     smooth : bool
         Whether states seen in a part may not get probability zero (`fill_zeros`).
     paper : bool
-        Do as the paper's code: a part whose rows all agree in the features but not in the state is answered by
-        the uniform distribution and adds nothing to the log-likelihood.
+        Do as the paper's code for tables with discrete features: a part whose rows all agree in the continuous
+        features but not in the state is answered by the uniform distribution and adds nothing to the
+        log-likelihood.
     prepare : function
         What is done to the continuous features, of these rows and of those to predict.
     """
@@ -108,7 +110,8 @@ class EstimatorLearner:
         sample_weight: Floats,
         *,
         weighted: bool = False,
-        seed: int | None = None,
+        seed: int = 0,
+        reseed: bool = False,
         smooth: bool = True,
         paper: bool = False,
         prepare: Preparation = as_it_is,
@@ -121,7 +124,7 @@ class EstimatorLearner:
         if estimator is not None and weighted and not has_fit_parameter(estimator, "sample_weight"):
             raise TypeError(
                 f"sample_weight was given, but fit of estimator={estimator!r} does not take it. Choose another "
-                "classifier or leave the weights out."
+                "classifier (weights are not passed into a Pipeline) or leave the weights out."
             )
         self.estimator = estimator if X.shape[1] else None
         self.prepare = prepare
@@ -129,6 +132,7 @@ class EstimatorLearner:
         self.sample_weight = sample_weight
         self.weighted = weighted
         self.seed = seed
+        self.reseed = reseed
         self.smooth = smooth
         self.paper = paper
 
@@ -151,60 +155,66 @@ class EstimatorLearner:
         return fitted
 
     def _fit_part(self, task: LocalTask, number: int, rows: Codes, failures: list[str]) -> tuple[PartModel, float]:
-        weights = self.sample_weight[rows]
+        weights, X = self.sample_weight[rows], self.X[rows]
         states, codes = np.unique(task.codes[rows], return_inverse=True)
         counts = np.bincount(codes, weights=weights)
         model = PartModel(states, counts / counts.sum(), float(counts.sum()), None)
         if len(states) == 1:
             return model, 0.0
-        X = self.X[rows]
         if self.paper and (X[0] == X).all():
             uniform = np.full(task.n_states, 1.0 / task.n_states)
             return PartModel(np.arange(task.n_states), uniform, model.weight, None), 0.0
         if self.estimator is not None:
             try:
                 classifier = self._fit_clone(X, codes, weights, (task.child, *task.partition.parents, number))
-                model = PartModel(states, model.frequencies, model.weight, classifier)
-                return model, self._weighted_log_likelihood(model, X, codes, weights)
+                fitted = replace(model, classifier=classifier)
+                return fitted, self._weighted_log_likelihood(fitted, X, codes, weights)
             except (ValueError, FloatingPointError) as error:
                 # Too few rows for this estimator (folds, neighbours, variances, ...): the part keeps its
                 # frequencies. With all rows in one part there is nothing to blame but the estimator or the table.
                 if not task.partition.parents:
                     raise
                 failures.append(str(error).splitlines()[0])
-        model = PartModel(states, counts / counts.sum(), float(counts.sum()), None)
         return model, self._weighted_log_likelihood(model, X, codes, weights)
 
     def _weighted_log_likelihood(self, model: PartModel, X: Floats, codes: Codes, weights: Floats) -> float:
         own = model.log_proba(X, self.smooth)[np.arange(len(codes)), codes]
         if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
-            own = np.maximum(own, np.log(np.finfo(float).eps))
+            own = np.maximum(own, TINY)
         return float(np.dot(weights, own))
 
     def _fit_clone(self, X: Floats, codes: Codes, weights: Floats, key: tuple[int, ...]) -> Any:
         classifier = clone(self.estimator)
-        if self.seed is not None:
-            _set_random_states(classifier, np.random.SeedSequence(self.seed, spawn_key=key))
+        names = [name for name, value in random_states(classifier).items() if self.reseed or value is None]
+        if names:
+            values = np.random.SeedSequence(self.seed, spawn_key=key).generate_state(len(names)).tolist()
+            classifier.set_params(**dict(zip(names, values, strict=True)))
         return classifier.fit(X, codes, **({"sample_weight": weights} if self.weighted else {}))
 
 
-def _set_random_states(estimator: BaseEstimator, sequence: np.random.SeedSequence) -> None:
-    """Give every `random_state` of an estimator, nested ones included, a value of its own."""
-    names = sorted(n for n in estimator.get_params(deep=True) if n == "random_state" or n.endswith("__random_state"))
-    values = sequence.generate_state(len(names)).tolist() if names else []
-    estimator.set_params(**dict(zip(names, values, strict=True)))
-
-
-def _predict_log_proba(classifier: Any, X: Floats) -> Floats:
+def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
     """Logarithms from the classifier itself where it has them: they do not underflow."""
     with np.errstate(divide="ignore", invalid="ignore"):  # zeros are meant, and what is no number is found below
         if hasattr(classifier, "predict_log_proba"):
             log_proba = np.asarray(classifier.predict_log_proba(X), dtype=float)
         else:
             log_proba = np.log(np.asarray(classifier.predict_proba(X), dtype=float))
-    if np.isnan(log_proba).any() or np.isposinf(log_proba).any():
-        raise FloatingPointError(
-            f"{type(classifier).__name__} answered probabilities that are no numbers (NaN or infinite). Check the "
-            "scale of the features or choose another estimator."
+    name = type(classifier).__name__
+    if log_proba.shape != (len(X), n_states):
+        raise TypeError(
+            f"{name} answered probabilities of shape {log_proba.shape} for {len(X)} rows and {n_states} states: it "
+            f"must be ({len(X)}, {n_states}). Choose another estimator."
         )
-    return log_proba
+    if np.isnan(log_proba).any():
+        raise FloatingPointError(
+            f"{name} answered probabilities that are no numbers. Check the scale of the features or choose another "
+            "estimator."
+        )
+    total = np.exp(log_proba).sum(axis=1, keepdims=True)
+    error = np.abs(total - 1.0)
+    if (error > 1e-3).any():
+        raise TypeError(
+            f"{name} answered probabilities that sum to {total[error.argmax()].item():g} instead of 1. Choose another "
+            "estimator."
+        )
+    return log_proba - np.log(total) if (error > 1e-12).any() else log_proba

@@ -9,24 +9,28 @@ with one coefficient vector for two states and one for each state for more.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pmdc.checks import check_count
 from pmdc.learners.estimator import EstimatorLearner
 from pmdc.table import Array, Codes, Floats, read_weights
 
 _LARGE = 600
 """Above this many coefficients a Hessian costs more than it saves, and L-BFGS takes over."""
 
-_NARROW = 16
-"""Up to this many inputs their products are kept, which makes all blocks of the Hessian one matrix product."""
+_SMALL = 2**21
+"""Up to this many products of inputs are kept (16 MiB), which makes all blocks of the Hessian one matrix product."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,13 @@ def fit_softmax(X: Floats, codes: Codes, weights: Floats, C: float, tol: float, 
     objective = _Objective(inputs, codes, weights, m, ridge)
     start = np.zeros(vectors * (d + 1))
     solve = _newton if start.size <= _LARGE else _lbfgs
-    flat, n_iter = solve(objective, start, tol, max_iter)
+    flat, n_iter, converged = solve(objective, start, tol, max_iter)
+    if not converged:
+        warnings.warn(
+            f"logistic regression did not converge in max_iter={max_iter} iterations: raise max_iter or lower C.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     B = flat.reshape(vectors, d + 1)
     if m == 2:
         B = np.vstack([np.zeros(d + 1), B])
@@ -77,9 +87,10 @@ class _Objective:
         target = np.zeros((len(codes), m))
         target[self.rows, codes] = 1.0
         self.target = target[:, 1:] if self.two else target
-        width = inputs.shape[1]
-        if width <= _NARROW:
-            self.products = (inputs[:, :, None] * inputs[:, None, :]).reshape(len(inputs), width * width)
+        n, width = inputs.shape
+        self.products: Floats | None = None
+        if n * max(width, m) ** 2 <= _SMALL:
+            self.products = (inputs[:, :, None] * inputs[:, None, :]).reshape(n, width * width)
 
     def log_proba(self, flat: Floats) -> Floats:
         scores = self.inputs @ flat.reshape(self.ridge.shape).T
@@ -98,15 +109,16 @@ class _Objective:
     def hessian(self, log_proba: Floats) -> Floats:
         proba = self._proba(log_proba)
         vectors, width = self.ridge.shape
-        curvature = proba[:, :, None] * (np.eye(vectors) - proba[:, None, :]) * self.weights[:, None, None]
-        if width <= _NARROW:  # one product of two thin matrices for all blocks
-            blocks = curvature.reshape(len(proba), -1).T @ self.products
+        if self.products is not None:  # one product of two thin matrices for all blocks
+            curvatures = proba[:, :, None] * (np.eye(vectors) - proba[:, None, :]) * self.weights[:, None, None]
+            blocks = curvatures.reshape(len(proba), -1).T @ self.products
             H = blocks.reshape(vectors, vectors, width, width).transpose(0, 2, 1, 3).copy()
         else:
             H = np.empty((vectors, width, vectors, width))
             for a in range(vectors):
                 for b in range(a + 1):
-                    H[a, :, b, :] = (self.inputs * curvature[:, a, b, None]).T @ self.inputs
+                    curvature = self.weights * proba[:, a] * (float(a == b) - proba[:, b])
+                    H[a, :, b, :] = (self.inputs * curvature[:, None]).T @ self.inputs
                     H[b, :, a, :] = H[a, :, b, :]
         if not self.two:
             # One more vector than needed: a shift common to all states changes no probability. This term fixes
@@ -123,11 +135,11 @@ class _Objective:
         return np.exp(log_proba[:, 1:] if self.two else log_proba)
 
 
-def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int]:
+def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int, bool]:
     """Newton's method with a Cholesky factor and step halving."""
     log_proba = objective.log_proba(flat)
     value = objective.value(flat, log_proba)
-    for n_iter in range(1, max_iter + 1):  # noqa: B007
+    for n_iter in range(1, max_iter + 1):
         gradient = objective.gradient(flat, log_proba)
         step = -_solve(objective.hessian(log_proba), gradient)
         slope = float(np.dot(gradient, step))
@@ -143,8 +155,8 @@ def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> t
             flat, log_proba, value = new, new_log_proba, new_value
         # Half the decrement is what is still to be gained; the step just taken has squared that.
         if -0.5 * slope <= tol * max(1.0, abs(value)) or size < 1e-10:
-            break
-    return flat, n_iter
+            return flat, n_iter, True
+    return flat, max_iter, False
 
 
 def _solve(H: Floats, gradient: Floats) -> Floats:
@@ -159,23 +171,24 @@ def _solve(H: Floats, gradient: Floats) -> Floats:
             damping = max(10 * damping, 1e-12 * max(scale, 1e-300))
 
 
-def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int]:
+def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int, bool]:
     def value_and_gradient(point: Floats) -> tuple[float, Floats]:
         log_proba = objective.log_proba(point)
         return objective.value(point, log_proba), objective.gradient(point, log_proba)
 
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-3 * tol, "gtol": 0.0, "maxcor": 30}
     result = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
-    return result.x, max(1, int(result.nit))
+    return result.x, max(1, int(result.nit)), result.status != 1
 
 
 def standardisation(X: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted means and standard deviations of the columns; a constant column keeps its scale."""
-    total = weights.sum()
-    mean = weights @ X / total
-    scale = np.sqrt(weights @ (X - mean) ** 2 / total)
-    constant = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
-    return mean, np.where(constant, 1.0, scale)
+    largest = np.abs(X).max(axis=0, initial=0.0)
+    largest[largest == 0] = 1.0
+    Z = X / largest  # so that squares neither overflow nor vanish
+    mean = weights @ Z / weights.sum()
+    scale = np.sqrt(weights @ (Z - mean) ** 2 / weights.sum())
+    return mean * largest, np.where(scale > 10 * np.finfo(float).eps, scale * largest, 1.0)
 
 
 @dataclass(frozen=True)
@@ -233,12 +246,10 @@ class Logistic(ClassifierMixin, BaseEstimator):
 
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense; `GBNC` calls this before any work."""
-        if not self.C > 0:
-            raise ValueError(f"C={self.C!r}: the inverse strength of the penalty must be positive.")
-        if not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r} must be positive.")
-        if not self.max_iter >= 1:
-            raise ValueError(f"max_iter={self.max_iter!r} must be at least 1.")
+        for name, value in (("C", self.C), ("tol", self.tol)):
+            if not isinstance(value, Real) or not value > 0:
+                raise ValueError(f"{name}={value!r} must be a positive number.")
+        check_count("max_iter", self.max_iter, 1)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Logistic:
         """Fit the model.
