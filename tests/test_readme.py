@@ -1,0 +1,23 @@
+"""The README's example runs, and its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 11
+    exec(compile(example, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/theory.md", "docs/errata.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if "://" not in target:
+            assert (ROOT / page).parent.joinpath(target).exists(), target
