@@ -21,7 +21,7 @@ from pmdc.inference import decide
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.decisions import LOSSES
 from pmdc.learners import Logistic
-from pmdc.table import Array, ClassTable, Codes, Features, FeatureTable, Floats, read_columns, read_weights
+from pmdc.table import ClassTable, Codes, Features, FeatureTable, Floats, read_columns, read_weights
 
 _CHUNK_CELLS = 2**24
 """Numbers in the conditional tables that are held at once while predicting (128 MiB)."""
@@ -195,9 +195,3 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.classifier_tags.multi_label = True
         tags.input_tags.categorical = True
         return tags
-
-
-def one_hot(codes: Codes, sizes: Any) -> Floats:
-    """Indicator columns of the states of discrete columns; an unknown state (-1) is none of them."""
-    blocks: list[Array] = [codes[:, j, None] == np.arange(size) for j, size in enumerate(sizes)]
-    return np.hstack([np.empty((len(codes), 0)), *blocks]).astype(float)

@@ -1,9 +1,4 @@
-"""What people used before: binary relevance, classifier chains and the class powerset.
-
-All three take multi-class class variables and mixed tables: discrete features, and the class variables that come
-earlier in a chain, enter as indicator inputs. They answer the same questions as `GBNC`, with the same care for
-states without rows.
-"""
+"""Classifier chains: each class variable given the features and the class variables before it."""
 
 from __future__ import annotations
 
@@ -16,14 +11,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from pmdc.base import MultiDimensionalClassifier, one_hot
+from pmdc.baselines.base import Baseline, no_codes, one_hot
 from pmdc.checks import check_choice, check_count
-from pmdc.inference import JointDistribution, OutcomeDistribution
+from pmdc.inference import OutcomeDistribution
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.decisions import LOSSES
-from pmdc.learners import make_learner
 from pmdc.learners.base import Preparation
-from pmdc.network import Node, fit_node
+from pmdc.network import Node
 from pmdc.table import ClassTable, Codes, Features, Floats
 
 _MOST_OUTCOMES = 100_000
@@ -34,142 +28,6 @@ _BATCH_ROWS = 200_000
 """Rows that a chain hands to a link at once while it enumerates."""
 
 
-def _no_codes(n: int) -> Codes:
-    """The codes of no parents at all."""
-    return np.empty((n, 0), dtype=np.int64)
-
-
-class _Baseline(MultiDimensionalClassifier):
-    """Discrete features as indicator inputs, one model with all rows for each target."""
-
-    random_state: Any
-
-    _unseen_answer = "All indicators of that column are zero for them."
-
-    def _inputs(self, features: Features) -> Floats:
-        sizes = [len(states) for states in self._features.states]
-        return np.hstack([features.continuous, one_hot(features.discrete, sizes)])
-
-    def _fit_target(
-        self, inputs: Floats, target: int, codes: Codes, size: int, sample_weight: Floats, weighted: bool
-    ) -> tuple[Node, Preparation]:
-        """The model of one target, given as codes, with what is to be done to the inputs before."""
-        learner = make_learner(self.estimator, inputs, sample_weight, weighted=weighted, random_state=self.random_state)
-        node = fit_node(learner, target, codes, size, _no_codes(len(codes)), (), [[()]], sample_weight, backoff=True)
-        return node, learner.prepare
-
-
-class BinaryRelevance(_Baseline):
-    """One classifier for each class variable, all independent of each other.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
-    loss : {"hamming", "subset"}, default="hamming"
-        The loss that `predict` minimises; for independent class variables both have the same optimum.
-    discrete_features : "from_dtype", None or list, default="from_dtype"
-        As in `GBNC`.
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    classes_ : list of arrays, or one array for 1-D y
-
-    Examples
-    --------
-    >>> from pmdc import BinaryRelevance
-    >>> from pmdc.datasets import make_network
-    >>> data = make_network(200, random_state=0)
-    >>> BinaryRelevance().fit(data.X, data.Y).predict(data.X[:3]).shape
-    (3, 4)
-    """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        loss: str = "hamming",
-        discrete_features: Any = "from_dtype",
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.loss = loss
-        self.discrete_features = discrete_features
-        self.random_state = random_state
-
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        inputs = self._inputs(features)
-        self._models = [
-            self._fit_target(inputs, k, codes[:, k], size, sample_weight, weighted)
-            for k, size in enumerate(self._classes.sizes)
-        ]
-
-    def _distribution(self, features: Features) -> JointDistribution:
-        inputs = self._inputs(features)
-        tables = [node.log_proba(prepare(inputs), _no_codes(len(inputs))) for node, prepare in self._models]
-        return JointDistribution(self._classes, [()] * len(tables), tables)
-
-
-class ClassPowerset(_Baseline):
-    """One classifier whose classes are the observed outcomes.
-
-    Outcomes that no training row has share the probability that one more row could have had, 1 / (1 + N), evenly:
-    none is impossible.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
-    loss : {"hamming", "subset"}, default="subset"
-        The loss that `predict` minimises.
-    discrete_features : "from_dtype", None or list, default="from_dtype"
-        As in `GBNC`.
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    classes_ : list of arrays, or one array for 1-D y
-
-    Examples
-    --------
-    >>> from pmdc import ClassPowerset
-    >>> from pmdc.datasets import make_network
-    >>> data = make_network(200, n_class_variables=2, random_state=0)
-    >>> ClassPowerset().fit(data.X, data.Y).predict(data.X[:3]).shape
-    (3, 2)
-    """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        loss: str = "subset",
-        discrete_features: Any = "from_dtype",
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.loss = loss
-        self.discrete_features = discrete_features
-        self.random_state = random_state
-
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
-        inputs = self._inputs(features)
-        self._model = self._fit_target(inputs, 0, outcome.ravel(), len(self._outcomes), sample_weight, weighted)
-        unseen = math.prod(self._classes.sizes) - len(self._outcomes)
-        self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
-
-    def _cells_per_row(self) -> int:
-        return len(self._outcomes)
-
-    def _distribution(self, features: Features) -> OutcomeDistribution:
-        inputs = self._inputs(features)
-        node, prepare = self._model
-        log_p = node.log_proba(prepare(inputs), _no_codes(len(inputs))) + math.log1p(-self._rest)
-        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(inputs), self._rest))
-
-
 _MEASURES: dict[str, Callable[[Any], Floats]] = {
     "hamming": lambda wrong: wrong.mean(axis=1),
     "subset": lambda wrong: wrong.any(axis=1),
@@ -177,7 +35,7 @@ _MEASURES: dict[str, Callable[[Any], Floats]] = {
 """The losses of the rows, from what is wrong in them."""
 
 
-class ClassifierChain(_Baseline):
+class ClassifierChain(Baseline):
     """A chain: each class variable is predicted from the features and the class variables before it.
 
     Parameters
@@ -228,14 +86,11 @@ class ClassifierChain(_Baseline):
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):
-        self.estimator = estimator
+        super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
         self.order = order
         self.n_orders = n_orders
         self.validation_size = validation_size
         self.order_loss = order_loss
-        self.loss = loss
-        self.discrete_features = discrete_features
-        self.random_state = random_state
 
     _losses = ("greedy", *LOSSES)
 
@@ -328,7 +183,7 @@ class Chain:
         before = self.order[:place]
         seen = np.hstack([inputs, one_hot(codes[:, before], [self.sizes[j] for j in before])])
         node, prepare = self.links[place]
-        return node.log_proba(prepare(seen), _no_codes(len(seen)))
+        return node.log_proba(prepare(seen), no_codes(len(seen)))
 
     def greedy(self, inputs: Floats) -> Codes:
         codes = np.zeros((len(inputs), len(self.order)), dtype=np.int64)

@@ -1,0 +1,46 @@
+"""Binary relevance: one classifier for each class variable."""
+
+from __future__ import annotations
+
+from pmdc.baselines.base import Baseline, no_codes
+from pmdc.inference import JointDistribution
+from pmdc.table import Codes, Features, Floats
+
+
+class BinaryRelevance(Baseline):
+    """One classifier for each class variable, all independent of each other.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        None is `pmdc.learners.Logistic()`.
+    loss : {"hamming", "subset"}, default="hamming"
+        The loss that `predict` minimises; for independent class variables both have the same optimum.
+    discrete_features : "from_dtype", None or list, default="from_dtype"
+        As in `GBNC`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+
+    Examples
+    --------
+    >>> from pmdc import BinaryRelevance
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, random_state=0)
+    >>> BinaryRelevance().fit(data.X, data.Y).predict(data.X[:3]).shape
+    (3, 4)
+    """
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        inputs = self._inputs(features)
+        self._models = [
+            self._fit_target(inputs, k, codes[:, k], size, sample_weight, weighted)
+            for k, size in enumerate(self._classes.sizes)
+        ]
+
+    def _distribution(self, features: Features) -> JointDistribution:
+        inputs = self._inputs(features)
+        tables = [node.log_proba(prepare(inputs), no_codes(len(inputs))) for node, prepare in self._models]
+        return JointDistribution(self._classes, [()] * len(tables), tables)

@@ -1,0 +1,68 @@
+"""The class powerset: one classifier whose classes are the observed outcomes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pmdc.baselines.base import Baseline, no_codes
+from pmdc.inference import OutcomeDistribution
+from pmdc.table import Codes, Features, Floats
+
+
+class ClassPowerset(Baseline):
+    """One classifier whose classes are the observed outcomes.
+
+    Outcomes that no training row has share the probability that one more row could have had, 1 / (1 + N), evenly:
+    none is impossible.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier with `predict_proba`, default=None
+        None is `pmdc.learners.Logistic()`.
+    loss : {"hamming", "subset"}, default="subset"
+        The loss that `predict` minimises.
+    discrete_features : "from_dtype", None or list, default="from_dtype"
+        As in `GBNC`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    classes_ : list of arrays, or one array for 1-D y
+
+    Examples
+    --------
+    >>> from pmdc import ClassPowerset
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, n_class_variables=2, random_state=0)
+    >>> ClassPowerset().fit(data.X, data.Y).predict(data.X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        loss: str = "subset",
+        discrete_features: Any = "from_dtype",
+        random_state: Any = None,
+    ):
+        super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
+        inputs = self._inputs(features)
+        self._model = self._fit_target(inputs, 0, outcome.ravel(), len(self._outcomes), sample_weight, weighted)
+        unseen = math.prod(self._classes.sizes) - len(self._outcomes)
+        self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
+
+    def _cells_per_row(self) -> int:
+        return len(self._outcomes)
+
+    def _distribution(self, features: Features) -> OutcomeDistribution:
+        inputs = self._inputs(features)
+        node, prepare = self._model
+        log_p = node.log_proba(prepare(inputs), no_codes(len(inputs))) + math.log1p(-self._rest)
+        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(inputs), self._rest))
