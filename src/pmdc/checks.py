@@ -14,7 +14,7 @@ def check_choice(name: str, value: Any, choices: Iterable[Any], otherwise: str =
     listed = list(choices)
     if any(value is choice or (isinstance(value, str) and value == choice) for choice in listed):
         return
-    near = difflib.get_close_matches(str(value), [c for c in listed if isinstance(c, str)], n=1)
+    near = difflib.get_close_matches(str(value).lower(), [c for c in listed if isinstance(c, str)], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ValueError(f"{name}={value!r} is not known{hint} Choose from {', '.join(map(repr, listed))}{otherwise}.")
 

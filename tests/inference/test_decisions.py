@@ -43,9 +43,9 @@ def test_ties_go_to_the_first_state():
 
 @pytest.mark.parametrize(
     ("loss", "suggestion"),
-    [("haming", "Did you mean 'hamming'"), ("Subset", "'subset'"), ("xyz", ""), (3, "")],
+    [("haming", "did you mean 'hamming'"), ("Subset", "did you mean 'subset'"), ("xyz", ""), (3, "")],
 )
 def test_unknown_loss(loss, suggestion):
     distribution = JointDistribution(States([2]), [()], [np.log([[0.2, 0.8]])])
-    with pytest.raises(ValueError, match=f"loss={loss!r} is not known; choose from 'hamming', 'subset'.*{suggestion}"):
+    with pytest.raises(ValueError, match=f"loss={loss!r} is not known.*{suggestion}.*Choose from 'hamming', 'subset'"):
         decide(distribution, loss)
