@@ -5,14 +5,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.multioutput import ClassifierChain as BinaryChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from oracles import Enumeration, all_outcomes
-from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
 
 DATA = make_network(300, n_class_variables=3, n_states=3, n_continuous=2, n_discrete=1, random_state=3)
@@ -111,12 +113,26 @@ def test_a_chain_with_too_many_outcomes_still_predicts_and_scores_but_does_not_p
 
 
 def test_the_best_order_is_chosen_on_held_out_rows():
-    model = ClassifierChain(GaussianNB(), order="best", n_orders=4, random_state=0).fit(X, Y)
-    again = ClassifierChain(GaussianNB(), order="best", n_orders=4, random_state=0).fit(X, Y)
-    assert model.order_ == again.order_
-    assert sorted(model.order_) == list(Y)
-    refitted = ClassifierChain(GaussianNB(), order=model.order_).fit(X, Y)
-    np.testing.assert_allclose(model.predict_joint(X).log_prob(Y), refitted.predict_joint(X).log_prob(Y))
+    """The second class variable depends on the first one only by exclusive or with the third: order matters."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(400, 2))
+    first, third = (numbers + 0.3 * rng.normal(size=(400, 2)) > 0).astype(int).T
+    states = np.column_stack([first ^ third, first, third])
+    settings = {"order": "best", "n_orders": 6, "random_state": 5, "order_loss": "subset"}
+    model = ClassifierChain(DecisionTreeClassifier(max_depth=4, random_state=0), **settings).fit(numbers, states)
+    random = np.random.RandomState(5)
+    orders = [(0, 1, 2), *(tuple(random.permutation(3).tolist()) for _ in range(6))]
+    train, test = train_test_split(np.arange(400), test_size=0.2, random_state=random)
+    losses = {}
+    for order in orders:
+        chain = ClassifierChain(DecisionTreeClassifier(max_depth=4, random_state=0), order=list(order))
+        predicted = chain.set_params(random_state=5).fit(numbers[train], states[train]).predict(numbers[test])
+        losses[order] = (predicted != states[test]).any(axis=1).mean()
+    best = tuple(int(name[1:]) for name in model.order_)
+    assert losses[best] == min(losses.values())
+    assert losses[best] < losses[0, 1, 2], "the given order was not the best, so something was chosen"
+    refitted = ClassifierChain(DecisionTreeClassifier(max_depth=4, random_state=0), order=list(best), random_state=5)
+    np.testing.assert_array_equal(refitted.fit(numbers, states).predict(numbers), model.predict(numbers))
     orders = {tuple(ClassifierChain(GaussianNB(), order="random", random_state=s).fit(X, Y).order_) for s in range(8)}
     assert len(orders) > 1
 
@@ -146,9 +162,8 @@ def test_the_powerset_is_one_classifier_over_observed_outcomes():
     proba = np.zeros((300, 27))
     proba[:, seen] = PLAIN.fit(INPUTS, codes).predict_proba(INPUTS) * (1 - 1 / 301)
     unseen = np.setdiff1d(np.arange(27), seen)
-    proba[:, unseen] = 1 / 301 / max(1, len(unseen))
-    if not len(unseen):
-        proba *= 301 / 300
+    assert len(unseen), "the interesting case: some outcome has no row"
+    proba[:, unseen] = 1 / 301 / len(unseen)
     with np.errstate(divide="ignore"):
         truth = Enumeration(SIZES, np.log(proba))
     for ours, expected in zip(model.predict_proba(X), truth.marginals(), strict=True):
@@ -180,3 +195,69 @@ def test_unseen_categories_and_zero_probabilities(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(X[:3])
+
+
+# Ensembles of chains ------------------------------------------------------------------------------------------
+
+
+def test_the_ensemble_is_the_mean_of_its_chains():
+    ensemble = ChainEnsemble(GaussianNB(), n_chains=4, random_state=0).fit(X, Y)
+    chains = [ClassifierChain(GaussianNB(), order=order).fit(X, Y) for order in ensemble.orders_]
+    assert len({tuple(order) for order in ensemble.orders_}) > 1
+    each = [chain_by_enumeration(chain).prob for chain in chains]
+    with np.errstate(divide="ignore"):
+        truth = Enumeration(SIZES, np.log(np.mean(each, axis=0)))
+    distribution = ensemble.predict_joint(X)
+    np.testing.assert_allclose(
+        distribution.log_prob(Y), truth.log_prob[np.arange(300), truth.index_of(CODES)], atol=1e-10
+    )
+    for ours, expected in zip(ensemble.predict_proba(X), truth.marginals(), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-10)
+    np.testing.assert_allclose(distribution.mode().log_prob, truth.log_prob.max(axis=1), atol=1e-10)
+    np.testing.assert_allclose(distribution.entropy(), truth.entropy(), atol=1e-9)
+    votes = np.stack([np.column_stack([c.predict(X)[y].cat.codes for y in Y]) for c in chains])
+    majority = np.column_stack([[np.bincount(v, minlength=3).argmax() for v in votes[:, :, k].T] for k in range(3)])
+    predicted = ensemble.predict(X)
+    np.testing.assert_array_equal(np.column_stack([predicted[c].cat.codes for c in Y]), majority)
+
+
+def test_samples_of_an_ensemble_follow_the_mean():
+    ensemble = ChainEnsemble(GaussianNB(), n_chains=3, random_state=1).fit(X, Y)
+    row = pd.concat([X[:1]] * 2, ignore_index=True)
+    draws = ensemble.predict_joint(row).sample(20_000, random_state=0)[0]
+    codes = np.searchsorted(["a", "b", "c"], draws.astype(str)) @ [9, 3, 1]
+    outcomes = pd.DataFrame(np.array(["a", "b", "c"])[all_outcomes(SIZES)], columns=list(Y))
+    expected = np.exp(ensemble.predict_joint(pd.concat([X[:1]] * 27, ignore_index=True)).log_prob(outcomes))
+    kept = expected * 20_000 >= 5
+    observed = np.bincount(codes, minlength=27)
+    observed, expected = [np.append(v[kept], v[~kept].sum()) for v in (observed, expected * 20_000)]
+    assert chisquare(observed, expected / expected.sum() * observed.sum()).pvalue > 1e-4
+
+
+def test_an_ensemble_with_too_many_outcomes_estimates_only_when_asked():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(40, 1))
+    states = rng.integers(0, 3, size=(40, 14))
+    model = ChainEnsemble(GaussianNB(), n_chains=2, random_state=0).fit(numbers, states)
+    assert np.isfinite(model.predict_joint(numbers).log_prob(states)).all()
+    assert model.predict(numbers).shape == (40, 14)
+    with pytest.raises(ValueError, match="set n_samples for an estimate"):
+        model.predict_proba(numbers)
+    asked = model.set_params(n_samples=200).fit(numbers, states)
+    first, second = asked.predict_proba(numbers), asked.predict_proba(numbers)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a.sum(axis=1), 1.0)
+    codes, log_prob = asked.predict_joint(numbers).mode_codes()
+    np.testing.assert_allclose(asked.predict_joint(numbers).log_prob(codes), log_prob)
+
+
+def test_bootstrap_and_seeds_of_an_ensemble():
+    settings = {"n_chains": 2, "bootstrap": True, "random_state": 3}
+    a, b = (ChainEnsemble(GaussianNB(), **settings).fit(X, Y).predict_proba(X) for _ in range(2))
+    for p, q in zip(a, b, strict=True):
+        np.testing.assert_array_equal(p, q)
+    with pytest.raises(ValueError, match="n_chains=0"):
+        ChainEnsemble(GaussianNB(), n_chains=0).fit(X, Y)
+    with pytest.raises(ValueError, match="n_samples=-1"):
+        ChainEnsemble(GaussianNB(), n_samples=-1).fit(X, Y)

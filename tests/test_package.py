@@ -10,7 +10,8 @@ from pmdc.demo import main
 
 
 def test_public_names():
-    assert sorted(pmdc.__all__) == ["BinaryRelevance", "ClassPowerset", "ClassifierChain", "GBNC", "__version__"]
+    names = ["BinaryRelevance", "ChainEnsemble", "ClassPowerset", "ClassifierChain", "GBNC", "__version__"]
+    assert sorted(pmdc.__all__) == names
 
 
 def test_import_brings_no_heavy_module():

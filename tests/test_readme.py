@@ -15,7 +15,9 @@ def test_the_example_runs():
     exec(compile(example, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/theory.md", "docs/architecture.md", "docs/errata.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/theory.md", "docs/architecture.md", "docs/errata.md", "CHANGELOG.md"]
+)
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):

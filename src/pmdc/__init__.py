@@ -4,9 +4,9 @@ Learns the conditional joint distribution P(Y1..YK | x) of several class variabl
 categories, and answers questions about it.
 """
 
-from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 
 __version__ = "0.1.0"
 
-__all__ = ["GBNC", "BinaryRelevance", "ClassPowerset", "ClassifierChain", "__version__"]
+__all__ = ["GBNC", "BinaryRelevance", "ChainEnsemble", "ClassPowerset", "ClassifierChain", "__version__"]

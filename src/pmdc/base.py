@@ -21,7 +21,7 @@ from pmdc.inference import decide
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.decisions import LOSSES
 from pmdc.learners import Logistic
-from pmdc.table import ClassTable, Codes, Features, FeatureTable, Floats, read_columns, read_weights
+from pmdc.table import ClassTable, Codes, Features, FeatureTable, Floats, keep_names_apart, read_columns, read_weights
 
 _CHUNK_CELLS = 2**24
 """Numbers in the conditional tables that are held at once while predicting (128 MiB)."""
@@ -58,7 +58,9 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """How many numbers a row costs in `_distribution`."""
         return sum(self._classes.sizes)
 
-    _unseen_answer = "It counts as none of the known values."
+    def _unseen_answer(self) -> str:
+        """What is answered for a discrete value without rows, for a warning."""
+        return "It counts as none of the known values."
 
     # What users call -----------------------------------------------------------------------------------------
 
@@ -89,6 +91,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        features, codes, weights = self._read_training(X, y, sample_weight)
+        self._learn(features, codes, weights, sample_weight is not None)
+        return self
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> tuple[Features, Codes, Floats]:
+        """Check the parameters and read the tables: the rows of positive weight, as numbers and codes."""
         self._check_parameters()
         owner = type(self).__name__
         columns = read_columns(X, "X", owner)
@@ -100,16 +108,14 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"sample_weight sums to {weights.sum():g}. It should sum to the number of rows that it stands for: "
                 "penalties, and the probability left to what was never seen, depend on this number.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._classes = ClassTable.fit(y, owner, kept)
         self._features = FeatureTable.fit(columns, self.discrete_features, kept)
-        self._classes.avoid(self._features.names)
+        keep_names_apart(self._features, hasattr(self, "feature_names_in_"), self._classes)
         self.classes_ = self._classes.states[0] if self._classes.one_dimensional else list(self._classes.states)
         features = self._features.encode(columns).rows(kept)
-        codes = self._classes.encode(y, unknown="mark")[kept]
-        self._learn(features, codes, weights[kept], sample_weight is not None)
-        return self
+        return features, self._classes.encode(y, unknown="mark")[kept], weights[kept]
 
     def predict(self, X: Any, loss: str | None = None) -> Any:
         """The prediction of least expected loss for each row.
@@ -166,9 +172,14 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of the estimator as ``estimator__<parameter>``, also of the default one."""
         nested = any(name.startswith("estimator__") for name in params)
-        if nested and self.estimator is None and params.get("estimator") is None:
-            params = {"estimator": Logistic(), **{k: v for k, v in params.items() if k != "estimator"}}
-        return super().set_params(**params)
+        if not nested or params.get("estimator", self.estimator) is not None:
+            return super().set_params(**params)
+        before = self.estimator
+        try:
+            return super().set_params(**{**params, "estimator": Logistic()})
+        except ValueError:
+            self.estimator = before
+            raise
 
     # Within --------------------------------------------------------------------------------------------------
 
@@ -177,7 +188,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         columns = read_columns(X, "X", type(self).__name__)
         validate_data(self, X, skip_check_array=True, reset=False)
         features = self._features.encode(columns)
-        self._features.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer)
+        self._features.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
         return features
 
     def _decide(self, features: Features, loss: str) -> Codes:

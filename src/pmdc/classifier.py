@@ -13,9 +13,10 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
 from pmdc import criteria
@@ -51,6 +52,13 @@ _MANY_MODELS = 1_000_000
 """Above this many local models a fit without `max_candidates` warns before it starts."""
 
 
+class Plan(NamedTuple):
+    """How much work a fit is."""
+
+    parent_sets: int
+    local_models: int | None
+
+
 class GBNC(MultiDimensionalClassifier):
     """Generalised Bayesian network classifier: P(Y1..YK | x) as a Bayesian network of local classifiers.
 
@@ -84,7 +92,7 @@ class GBNC(MultiDimensionalClassifier):
         Which columns of X are discrete. "from_dtype": categories, strings and booleans.
     search : {"auto", "dynamic-programming", "integer-program"}, default="auto"
         How the best DAG is found (`pmdc.search.find_structure`).
-    required_edges, forbidden_edges : iterable of (parent, child) pairs of names, default=None
+    required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
     backoff : {"parents", "none", "paper"}, default="parents"
         What is answered for states and configurations that have no rows. "parents": the model with fewer
@@ -113,8 +121,8 @@ class GBNC(MultiDimensionalClassifier):
 
     Notes
     -----
-    A value of a discrete feature that was not seen in `fit` says nothing: such rows are answered by the models without
-    that parent, with a warning.
+    A value of a discrete feature that has no rows in `fit` says nothing: such rows are answered by the models without
+    that parent (with ``backoff="none"`` or "paper" by the uniform distribution), and a warning says so.
 
     Examples
     --------
@@ -132,8 +140,6 @@ class GBNC(MultiDimensionalClassifier):
     >>> bool(model.predict_joint(data.X[test]).log_prob(data.Y[test]).mean() > -4)
     True
     """
-
-    _unseen_answer = "Models without that parent answer for them."
 
     def __init__(
         self,
@@ -198,10 +204,36 @@ class GBNC(MultiDimensionalClassifier):
 
     # Learning ------------------------------------------------------------------------------------------------
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        classes, table = self._classes, self._features
-        rules = parent_rules(
-            classes.names,
+    def plan(self, X: Any, y: Any) -> Plan:
+        """What `fit` would have to do, counted beforehand; nothing is fitted, and the classifier stays as it is.
+
+        Parameters
+        ----------
+        X, y : tables as for `fit`
+
+        Returns
+        -------
+        Plan
+            A named tuple: `parent_sets`, within the limits and before pruning, and `local_models`, an upper bound on
+            the models that they need (None where the sets are too many to be listed for it).
+        """
+        other = clone(self)
+        _, codes, _ = other._read_training(X, y, None)
+        return other._plan(other._rules(), len(codes))
+
+    def _plan(self, rules: Sequence[ParentRules], n_rows: int) -> Plan:
+        n_sets = sum(rule.count() for rule in rules)
+        listed = n_sets <= _MANY_MODELS
+        return Plan(n_sets, predicted_models(rules, self._sizes(), n_rows) if listed else None)
+
+    def _sizes(self) -> tuple[int, ...]:
+        """The numbers of states of all nodes: class variables, then discrete features."""
+        return (*self._classes.sizes, *(len(states) for states in self._features.states))
+
+    def _rules(self) -> list[ParentRules]:
+        table = self._features
+        return parent_rules(
+            self._classes.names,
             table.discrete_names,
             [table.names[i] for i in table.continuous],
             self.max_parents,
@@ -209,6 +241,10 @@ class GBNC(MultiDimensionalClassifier):
             self.required_edges,
             self.forbidden_edges,
         )
+
+    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+        classes, table = self._classes, self._features
+        rules = self._rules()
         learner = make_learner(
             self.estimator,
             features.continuous,
@@ -219,7 +255,7 @@ class GBNC(MultiDimensionalClassifier):
             has_discrete=bool(table.discrete),
         )
         codes = np.hstack([codes, features.discrete])
-        sizes = (*classes.sizes, *(len(states) for states in table.states))
+        sizes = self._sizes()
         names = [*classes.names, *table.discrete_names]
         with workers(self.n_jobs) as parallel:
             scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
@@ -277,14 +313,14 @@ class GBNC(MultiDimensionalClassifier):
             values = (value for chunk in likelihoods for value in chunk)
             return [value - penalty(*task) for task, value in zip(tasks, values, strict=True)]
 
-        rules, known, over = self._restrict(rules, sizes, len(codes), score)
+        rules, known, over = self._restrict(rules, len(codes), score)
         return score_parent_sets(rules, penalty, score, self.prune, known, self._say), over
 
     def _restrict(
-        self, rules: list[ParentRules], sizes: Sequence[int], n_rows: int, score: Callable[..., list[float]]
+        self, rules: list[ParentRules], n_rows: int, score: Callable[..., list[float]]
     ) -> tuple[list[ParentRules], list[ScoreTable] | None, str]:
         """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
-        n_sets = sum(rule.count() for rule in rules)
+        n_sets, models = self._plan(rules, n_rows)
         if self.max_candidates is not None and n_sets > self.max_candidates:
             rules, known = restrict(rules, self.max_candidates, score)
             kept = sum(rule.count() for rule in rules)
@@ -298,12 +334,11 @@ class GBNC(MultiDimensionalClassifier):
                 stacklevel=6,
             )
             return rules, known, over
-        # Where the sets alone are too many there is no need to count their configurations.
-        models = n_sets if n_sets > _MANY_MODELS else predicted_models(rules, sizes, n_rows)
-        self._say(f"{n_sets} parent sets, about {models} local models at most")
-        if self.max_candidates is None and models > _MANY_MODELS:
+        told = "very many" if models is None else f"up to {models}"
+        self._say(f"{n_sets} parent sets with {told} local models")
+        if self.max_candidates is None and (models is None or models > _MANY_MODELS):
             warnings.warn(
-                f"{n_sets} parent sets with {models} or so local models are to be fitted, which may take long. Lower "
+                f"{n_sets} parent sets with {told} local models are to be fitted, which may take long. Lower "
                 "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want.",
                 UserWarning,
                 stacklevel=6,
@@ -346,6 +381,11 @@ class GBNC(MultiDimensionalClassifier):
 
     def _cells_per_row(self) -> int:
         return self._network.cells_per_row
+
+    def _unseen_answer(self) -> str:
+        if self.backoff == "parents":
+            return "Models without that parent answer for them."
+        return f"With backoff={self.backoff!r} the uniform distribution answers for them."
 
     def _used_discrete(self) -> list[int]:
         n_classes = len(self._classes.names)

@@ -67,7 +67,7 @@ def _parents(
     parents: list[set[int]] = [set() for _ in class_names]
     if edges is None:
         return parents
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
+    if isinstance(edges, str) or not isinstance(edges, Iterable) or iter(edges) is edges:
         raise ValueError(f"{argument}={edges!r}: give a list of pairs (parent, child) of names.")
     for edge in edges:
         if not isinstance(edge, (tuple, list)) or len(edge) != 2 or not all(isinstance(end, str) for end in edge):

@@ -40,6 +40,7 @@ __all__ = [
     "FeatureTable",
     "Features",
     "Floats",
+    "keep_names_apart",
     "read_columns",
     "read_weights",
 ]
@@ -65,11 +66,19 @@ class Features:
 class FeatureTable:
     """What `fit` saw of the features: which are continuous, which discrete, and the states of the latter."""
 
-    def __init__(self, names: list[str], continuous: list[int], discrete: list[int], states: list[Array]):
+    def __init__(
+        self,
+        names: list[str],
+        continuous: list[int],
+        discrete: list[int],
+        states: list[Array],
+        observed: list[npt.NDArray[np.bool_]],
+    ):
         self.names = names
         self.continuous = continuous
         self.discrete = discrete
         self.states = states
+        self.observed = observed  # which states have rows: a declared one without rows is as good as unseen
 
     @property
     def discrete_names(self) -> list[str]:
@@ -98,12 +107,14 @@ class FeatureTable:
                 )
         discrete = sorted(chosen)
         states = [column_states(columns[i]) for i in discrete]
+        observed = []
         for i, known in zip(discrete, states, strict=True):
             _refuse_identifier(columns[i], known)
-        return cls(names, [i for i in range(len(columns)) if i not in chosen], discrete, states)
+            observed.append(np.bincount(encode_values(columns[i].values, known), minlength=len(known)) > 0)
+        return cls(names, [i for i in range(len(columns)) if i not in chosen], discrete, states, observed)
 
     def encode(self, columns: Sequence[Column]) -> Features:
-        """Numbers and codes of a table with the columns of `fit`; a value not seen in `fit` has code -1."""
+        """Numbers and codes of a table with the columns of `fit`; a value without rows in `fit` has code -1."""
         n = len(columns[0].values)
         continuous = np.empty((n, len(self.continuous)))
         for j, i in enumerate(self.continuous):
@@ -115,7 +126,8 @@ class FeatureTable:
             continuous[:, j] = columns[i].values
         discrete = np.empty((n, len(self.discrete)), dtype=np.int64)
         for j, i in enumerate(self.discrete):
-            discrete[:, j] = encode_values(columns[i].values, self.states[j])
+            codes = encode_values(columns[i].values, self.states[j])
+            discrete[:, j] = np.where(self.observed[j][codes], codes, UNKNOWN)
         return Features(continuous, discrete)
 
     def warn_unseen(self, features: Features, used: Sequence[int], columns: Sequence[Column], answer: str) -> None:
@@ -245,19 +257,6 @@ class ClassTable:
         dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
         return cls(names, given, states, one_dimensional, dtype, None)
 
-    def avoid(self, taken: Sequence[str]) -> None:
-        """Keep the names apart from those of the features: ours give way, given ones may not clash."""
-        for k, name in enumerate(self.names):
-            if name not in taken:
-                continue
-            if self.given_names is not None and name in self.given_names:
-                raise ValueError(
-                    f"{name!r} is the name of a column of X and of a class variable in Y. Drop it from X if it is what "
-                    "is to be predicted, or rename one of them."
-                )
-            while self.names[k] in taken:
-                self.names[k] += "_"
-
     def encode(self, Y: Any, unknown: Literal["raise", "mark"] = "raise") -> Codes:
         """Codes of a table of class variables, shape (n, K).
 
@@ -381,6 +380,21 @@ def _frame_states(frame: nw.DataFrame[Any], columns: Sequence[Column], states: S
     return native
 
 
+def keep_names_apart(features: FeatureTable, named: bool, classes: ClassTable) -> None:
+    """Names of features and class variables must differ: numbered ones give way, given ones may not clash."""
+    given = [name for name in classes.names if classes.given_names is not None and name in classes.given_names]
+    for name in given if named else []:
+        if name in features.names:
+            raise ValueError(
+                f"{name!r} is the name of a column of X and of a class variable in Y. Drop it from X if it is what is "
+                "to be predicted, or rename one of them."
+            )
+    ours, theirs = (classes.names, features.names) if named else (features.names, classes.names)
+    for i in range(len(ours)):
+        while ours[i] in theirs:
+            ours[i] += "_"
+
+
 # Weights ------------------------------------------------------------------------------------------------------
 
 
@@ -391,7 +405,7 @@ def read_weights(sample_weight: Any, n_rows: int) -> Floats:
     try:
         weights = np.asarray(sample_weight, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"sample_weight={sample_weight!r} must be numbers, one for each row.") from None
+        raise ValueError("sample_weight must be numbers, one for each row.") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from pmdc.learners import Logistic
-from pmdc.learners.logistic import fit_softmax
+from pmdc.learners.logistic import fit_softmax, standardisation
 
 
 def objective(X, y, weights, C, coef, intercept):
@@ -96,6 +96,14 @@ def test_the_unit_of_the_features_does_not_matter(scale):
     np.testing.assert_allclose(
         Logistic().fit(X * scale, y).predict_proba(X * scale), Logistic().fit(X, y).predict_proba(X), atol=1e-6
     )
+
+
+def test_a_constant_column_is_constant_whatever_the_weights():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([np.full(50_000, 0.1), rng.normal(size=50_000)])
+        mean, scale = standardisation(X, rng.random(50_000))
+        assert (mean[0], scale[0]) == (0.1, 1.0)
 
 
 def test_many_states_take_little_memory():

@@ -27,8 +27,6 @@ def one_hot(codes: Codes, sizes: Any) -> Floats:
 class Baseline(MultiDimensionalClassifier):
     """Discrete features as indicator inputs, one model with all rows for each target."""
 
-    _unseen_answer = "All indicators of that column are zero for them."
-
     def __init__(
         self,
         estimator: Any = None,
@@ -41,6 +39,9 @@ class Baseline(MultiDimensionalClassifier):
         self.loss = loss
         self.discrete_features = discrete_features
         self.random_state = random_state
+
+    def _unseen_answer(self) -> str:
+        return "All indicators of that column are zero for them."
 
     def _inputs(self, features: Features) -> Floats:
         sizes = [len(states) for states in self._features.states]

@@ -20,12 +20,15 @@ from pmdc.learners.base import Preparation
 from pmdc.network import Node
 from pmdc.table import ClassTable, Codes, Features, Floats
 
-_MOST_OUTCOMES = 100_000
+_MOST_BYTES = 2**31
+"""The most memory that the outcomes of one batch may take."""
+
+MOST_OUTCOMES = 100_000
 """A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
 
 
-_BATCH_ROWS = 200_000
-"""Rows that a chain hands to a link at once while it enumerates."""
+_BATCH_CELLS = 2**24
+"""Inputs that a chain hands to a link at once while it enumerates (128 MiB)."""
 
 
 _MEASURES: dict[str, Callable[[Any], Floats]] = {
@@ -106,7 +109,7 @@ class ClassifierChain(Baseline):
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         inputs = self._inputs(features)
         order = self._choose_order(inputs, codes, sample_weight, weighted)
-        self._chain = self._fit_chain(order, inputs, codes, sample_weight, weighted)
+        self._chain = fit_chain(self, order, inputs, codes, sample_weight, weighted)
         self.order_ = [self._classes.names[k] for k in order]
 
     def _choose_order(self, inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
@@ -147,26 +150,16 @@ class ClassifierChain(Baseline):
         train, test = train_test_split(np.arange(len(codes)), test_size=self.validation_size, random_state=random)
         losses = []
         for order in dict.fromkeys(orders):
-            chain = self._fit_chain(order, inputs[train], codes[train], sample_weight[train], weighted)
+            chain = fit_chain(self, order, inputs[train], codes[train], sample_weight[train], weighted)
             wrong = chain.greedy(inputs[test]) != codes[test]
             losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=sample_weight[test]), order))
         return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
-
-    def _fit_chain(
-        self, order: tuple[int, ...], inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
-    ) -> Chain:
-        sizes = self._classes.sizes
-        links = []
-        for place, k in enumerate(order):
-            seen = np.hstack([inputs, one_hot(codes[:, order[:place]], [sizes[j] for j in order[:place]])])
-            links.append(self._fit_target(seen, k, codes[:, k], sizes[k], sample_weight, weighted))
-        return Chain(order, links, sizes)
 
     def _decide(self, features: Features, loss: str) -> Codes:
         return self._chain.greedy(self._inputs(features)) if loss == "greedy" else super()._decide(features, loss)
 
     def _cells_per_row(self) -> int:
-        return min(math.prod(self._classes.sizes), _MOST_OUTCOMES)
+        return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
 
     def _distribution(self, features: Features) -> ChainDistribution:
         return ChainDistribution(self._classes, self._chain, self._inputs(features))
@@ -190,6 +183,19 @@ class Chain:
         for place, k in enumerate(self.order):
             codes[:, k] = self.log_proba(place, inputs, codes).argmax(axis=1)
         return codes
+
+
+def fit_chain(
+    owner: Baseline, order: tuple[int, ...], inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
+) -> Chain:
+    """Fit the links of a chain with the estimator of `owner`."""
+    sizes = owner._classes.sizes
+    links = []
+    for place, k in enumerate(order):
+        before = order[:place]
+        seen = np.hstack([inputs, one_hot(codes[:, before], [sizes[j] for j in before])])
+        links.append(owner._fit_target(seen, k, codes[:, k], sizes[k], sample_weight, weighted))
+    return Chain(order, links, sizes)
 
 
 class ChainDistribution(BaseDistribution):
@@ -220,14 +226,20 @@ class ChainDistribution(BaseDistribution):
             codes[:, k] = (cumulative <= drawn[:, None]).sum(axis=1)
         return codes.reshape(len(self), n, -1)
 
-    def _outcomes(self) -> OutcomeDistribution:
+    def enumerate(self) -> OutcomeDistribution:
+        """The same distribution as a list of all outcomes."""
         if self._enumerated is None:
             sizes = self._chain.sizes
             count = math.prod(sizes)
-            if count > _MOST_OUTCOMES:
+            if count > MOST_OUTCOMES:
                 raise ValueError(
                     f"this chain has {count:.3g} outcomes; it is exact only by enumerating them, which is done up to "
-                    f"{_MOST_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
+                    f"{MOST_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
+                )
+            if 8 * count * len(self) > _MOST_BYTES:
+                raise ValueError(
+                    f"{count} outcomes for each of {len(self)} rows take {8 * count * len(self) / 2**30:.1f} GiB, more "
+                    f"than {_MOST_BYTES / 2**30:g}: ask for fewer rows at a time."
                 )
             outcomes = np.array(list(np.ndindex(*sizes)), dtype=np.int64).reshape(count, len(sizes))
             log_p = np.zeros((len(self), count))
@@ -244,7 +256,7 @@ class ChainDistribution(BaseDistribution):
         """log P(link | x, prefix) for all rows and prefixes, shape (n, n_prefixes, n_states); many rows at a time."""
         n, size = len(self), self._chain.sizes[self._chain.order[place]]
         answers = np.empty((n, len(prefixes), size))
-        step = max(1, _BATCH_ROWS // max(1, n))
+        step = max(1, _BATCH_CELLS // max(1, n * (self._inputs.shape[1] + sum(self._chain.sizes))))
         for start in range(0, len(prefixes), step):
             some = prefixes[start : start + step]
             inputs = np.repeat(self._inputs, len(some), axis=0)
@@ -253,10 +265,10 @@ class ChainDistribution(BaseDistribution):
         return answers
 
     def marginals(self) -> list[Floats]:
-        return self._outcomes().marginals()
+        return self.enumerate().marginals()
 
     def entropy(self) -> Floats:
-        return self._outcomes().entropy()
+        return self.enumerate().entropy()
 
     def mode_codes(self) -> tuple[Codes, Floats]:
-        return self._outcomes().mode_codes()
+        return self.enumerate().mode_codes()

@@ -80,17 +80,17 @@ TINY = float(np.log(np.finfo(float).eps))
 def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
     """Let no state that was seen in a part have probability zero there.
 
-    Trees, forests, neighbours and others answer 0 for states that they have seen. Where a model does so, the state
-    gets its share of the probability that one row more could have had: its frequency in the part times
-    1 / (1 + weight of the part). Probabilities below the machine precision, such as naive Bayes is fond of, are
-    raised to it. The others give way in proportion.
+    Trees, forests, neighbours and others answer 0 for states that they have seen. Where a model does so, no state of
+    that row gets less than its share of what one row more could have brought: its frequency in the part times
+    1 / (1 + weight of the part). Elsewhere, probabilities below the machine precision, such as naive Bayes is fond
+    of, are raised to it. The other states give way in proportion.
     """
-    low = log_proba < TINY
-    if not low.any():
+    if (log_proba >= TINY).all():
         return log_proba
-    zero = np.isneginf(log_proba)
-    mass = np.where(zero, frequencies / (1.0 + weight), np.where(low, np.exp(TINY), 0.0))
+    zero = np.isneginf(log_proba).any(axis=1, keepdims=True)
+    floor = np.where(zero, np.log(frequencies) - np.log1p(weight), TINY)
+    low = log_proba < floor
     with np.errstate(divide="ignore"):
-        scale = np.log1p(-mass.sum(axis=1, keepdims=True))
+        scale = np.log1p(-np.where(low, np.exp(floor), 0.0).sum(axis=1, keepdims=True))
         scale -= np.log(np.where(low, 0.0, np.exp(log_proba)).sum(axis=1, keepdims=True))
-        return np.where(low, np.log(mass), log_proba + scale)
+        return np.where(low, floor, log_proba + scale)

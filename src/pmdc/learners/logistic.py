@@ -188,7 +188,10 @@ def standardisation(X: Floats, weights: Floats) -> tuple[Floats, Floats]:
     Z = X / largest  # so that squares neither overflow nor vanish
     mean = weights @ Z / weights.sum()
     scale = np.sqrt(weights @ (Z - mean) ** 2 / weights.sum())
-    return mean * largest, np.where(scale > 10 * np.finfo(float).eps, scale * largest, 1.0)
+    # What rounding makes of the mean of a constant column is no variation.
+    noise = 10 * np.sqrt(len(X)) * np.finfo(float).eps * np.abs(mean)
+    constant = (X[:1] == X).all(axis=0) | (scale <= noise)
+    return np.where(constant, X[0], mean * largest), np.where(constant, 1.0, scale * largest)
 
 
 @dataclass(frozen=True)
