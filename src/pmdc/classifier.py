@@ -260,6 +260,9 @@ class GBNC(MultiDimensionalClassifier):
         with workers(self.n_jobs) as parallel:
             scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
             structure, chosen = self._find_structure(scores)
+            # Compiled before the winners are fitted: a network too wide for exact inference is refused here.
+            class_parents = [tuple(v for v in members if v < len(classes.names)) for members in chosen]
+            self._junction_tree = JunctionTree(classes.sizes, class_parents)
             backoff = self.backoff == "parents"
             tasks = [
                 (child, backoff_chains(scores[child], parents, len(classes.names)))
@@ -267,7 +270,6 @@ class GBNC(MultiDimensionalClassifier):
             ]
             nodes = parallel(_fit_node, tasks, learner, codes, sizes, sample_weight, backoff)
         self._network = Network(nodes, learner.prepare, sizes)
-        self._junction_tree = JunctionTree(classes.sizes, self._network.class_parents)
         self.scores_ = _named_scores(scores, names)
         parents = {names[child]: frozenset(names[p] for p in members) for child, members in enumerate(chosen)}
         self.structure_ = replace(structure, parents=parents, status=self._status(structure.status, over))
@@ -320,7 +322,7 @@ class GBNC(MultiDimensionalClassifier):
         self, rules: list[ParentRules], n_rows: int, score: Callable[..., list[float]]
     ) -> tuple[list[ParentRules], list[ScoreTable] | None, str]:
         """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
-        n_sets, models = self._plan(rules, n_rows)
+        n_sets = sum(rule.count() for rule in rules)
         if self.max_candidates is not None and n_sets > self.max_candidates:
             rules, known = restrict(rules, self.max_candidates, score)
             kept = sum(rule.count() for rule in rules)
@@ -334,6 +336,7 @@ class GBNC(MultiDimensionalClassifier):
                 stacklevel=6,
             )
             return rules, known, over
+        models = self._plan(rules, n_rows).local_models
         told = "very many" if models is None else f"up to {models}"
         self._say(f"{n_sets} parent sets with {told} local models")
         if self.max_candidates is None and (models is None or models > _MANY_MODELS):
