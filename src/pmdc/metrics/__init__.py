@@ -1,0 +1,52 @@
+"""How good predictions and probabilities of several class variables are.
+
+- Losses of predictions, ``(y_true, y_pred)``: `hamming_loss`, `subset_loss`, `sub_exact_loss`; `accuracy_by_variable`.
+- Losses of the marginals that `predict_proba` gives, ``(y_true, proba, classes)``: `marginal_log_loss`, `brier_score`,
+  `expected_calibration_error`.
+- Losses of the joint distribution that `predict_joint` gives, ``(y_true, distribution)``: `joint_log_loss`,
+  `joint_calibration_error`.
+- Scorers of fitted classifiers, for ``scoring=`` in scikit-learn, greater is better: `subset_accuracy`,
+  `hamming_accuracy`, `sub_exact_accuracy`, `neg_marginal_log_loss`, `neg_brier_score`,
+  `neg_expected_calibration_error`, `neg_joint_log_loss`.
+
+All take DataFrames, arrays or lists with states of any type, and ``sample_weight``. A column is always one class
+variable with its states, never a mark of membership, however few states it happens to hold. A row of weight zero
+counts as a row that is not there.
+"""
+
+from pmdc.metrics.decisions import accuracy_by_variable, hamming_loss, sub_exact_loss, subset_loss
+from pmdc.metrics.probabilities import (
+    brier_score,
+    expected_calibration_error,
+    joint_calibration_error,
+    joint_log_loss,
+    marginal_log_loss,
+)
+from pmdc.metrics.scorers import (
+    hamming_accuracy,
+    neg_brier_score,
+    neg_expected_calibration_error,
+    neg_joint_log_loss,
+    neg_marginal_log_loss,
+    sub_exact_accuracy,
+    subset_accuracy,
+)
+
+__all__ = [
+    "accuracy_by_variable",
+    "brier_score",
+    "expected_calibration_error",
+    "hamming_accuracy",
+    "hamming_loss",
+    "joint_calibration_error",
+    "joint_log_loss",
+    "marginal_log_loss",
+    "neg_brier_score",
+    "neg_expected_calibration_error",
+    "neg_joint_log_loss",
+    "neg_marginal_log_loss",
+    "sub_exact_accuracy",
+    "sub_exact_loss",
+    "subset_accuracy",
+    "subset_loss",
+]

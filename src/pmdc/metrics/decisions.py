@@ -1,0 +1,160 @@
+"""Losses of predictions: how many class variables of a row are wrong."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc.checks import shorten
+from pmdc.columns import Column, show
+from pmdc.metrics.reading import frame_names, mean_of_rows, read_outcomes
+
+
+def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """The share of class variables that are wrong, over all rows.
+
+    With n rows (of weight one) and K class variables, ``1/(nK) Σ_i Σ_k [y_ik ≠ ŷ_ik]``.
+
+    Parameters
+    ----------
+    y_true, y_pred : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
+        The true and the predicted states. If both are DataFrames, columns are matched by name, otherwise by
+        position. States are compared by value: 1, 1.0 and True are equal, "1" is not.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import hamming_loss
+    >>> hamming_loss([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
+    0.25
+    """
+    _, wrong = compare(y_true, y_pred)
+    return float(mean_of_rows(wrong.mean(axis=1), sample_weight))
+
+
+def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """The share of rows with any class variable wrong: the subset 0/1 loss.
+
+    With n rows (of weight one), ``1/n Σ_i [y_i ≠ ŷ_i]``, where y_i is the whole outcome. One minus this is known as
+    exact match or subset accuracy.
+
+    Parameters
+    ----------
+    y_true, y_pred : as in `hamming_loss`
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1, and not less than the Hamming loss.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import subset_loss
+    >>> subset_loss([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
+    0.5
+    """
+    _, wrong = compare(y_true, y_pred)
+    return float(mean_of_rows(wrong.sum(axis=1) > 0, sample_weight))
+
+
+def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """The share of rows with more than one class variable wrong.
+
+    With n rows (of weight one), ``1/n Σ_i [Σ_k [y_ik ≠ ŷ_ik] > 1]``. One minus this is the sub-exact match (Jia and
+    Zhang, "Multi-dimensional classification via kNN feature augmentation", 2020): it forgives one mistake, and is
+    always 1 for a single class variable.
+
+    Parameters
+    ----------
+    y_true, y_pred : as in `hamming_loss`
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1, and not more than the subset loss.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import sub_exact_loss
+    >>> sub_exact_loss([["low", 1], ["high", 2]], [["high", 2], ["high", 3]])
+    0.5
+    """
+    _, wrong = compare(y_true, y_pred)
+    return float(mean_of_rows(wrong.sum(axis=1) > 1, sample_weight))
+
+
+def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> dict[Any, float]:
+    """The share of rows in which each class variable is right.
+
+    Parameters
+    ----------
+    y_true, y_pred : as in `hamming_loss`
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    dict
+        From the name of the class variable to its accuracy, in the order of `y_true`. Columns without names are
+        called "y0", "y1", ... The mean of the accuracies is one minus the Hamming loss.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import accuracy_by_variable
+    >>> accuracy_by_variable([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
+    {'y0': 1.0, 'y1': 0.5}
+    """
+    names, wrong = compare(y_true, y_pred)
+    return dict(zip(names, mean_of_rows(~wrong, sample_weight).tolist(), strict=True))
+
+
+def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_]]:
+    """The names of the class variables, and which are wrong in each row, shape (n, K)."""
+    true, pred = read_outcomes(y_true, "y_true"), read_outcomes(y_pred, "y_pred")
+    if len(true[0].values) != len(pred[0].values):
+        raise ValueError(
+            f"y_true has {len(true[0].values)} row(s), y_pred has {len(pred[0].values)}: give one prediction for each."
+        )
+    if len(true) != len(pred):
+        raise ValueError(
+            f"y_true has {len(true)} class variable(s), y_pred has {len(pred)}: give one prediction for each."
+        )
+    true_names, pred_names = frame_names(y_true), frame_names(y_pred)
+    if true_names is not None and pred_names is not None:
+        missing = [name for name in true_names if name not in pred_names]
+        if missing:
+            raise ValueError(
+                f"y_pred lacks the class variable {missing[0]!r} of y_true; its columns are "
+                f"{shorten(pred_names)}. Rename them, or give an array to compare columns by position."
+            )
+        pred = [pred[pred_names.index(name)] for name in true_names]
+    names = true_names or pred_names or [f"y{k}" for k in range(len(true))]
+    return names, np.column_stack([_differ(*columns) for columns in zip(true, pred, names, strict=True)])
+
+
+def _differ(true: Column, pred: Column, name: Any) -> npt.NDArray[np.bool_]:
+    # Objects compare by value, whatever the types of the columns.
+    wrong = np.asarray(true.values.astype(object) != pred.values.astype(object), dtype=bool)
+    if wrong.all() and {_kind(true), _kind(pred)} == {"numbers", "strings"}:
+        warnings.warn(
+            f"Class variable {name!r} holds {_kind(true)} in y_true (such as {show(true.values[0])}) and {_kind(pred)} "
+            f"in y_pred (such as {show(pred.values[0])}), so that all predictions are wrong. Convert one of them.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return wrong
+
+
+def _kind(column: Column) -> str:
+    if column.values.dtype.kind in "fiub":
+        return "numbers"
+    return "strings" if all(isinstance(value, str) for value in column.values) else "others"

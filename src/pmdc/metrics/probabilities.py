@@ -1,0 +1,315 @@
+"""Losses of probabilities: of the marginals of the class variables, and of their joint distribution.
+
+Logarithms are natural. A state in `y_true` that is unknown to the model has probability zero.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc.checks import check_count
+from pmdc.columns import UNKNOWN, Codes, Column, Floats, as_objects, encode_values, show
+from pmdc.inference.base import BaseDistribution
+from pmdc.metrics.reading import mean_of_rows, read_outcomes
+from pmdc.table import read_weights
+
+_TOLERANCE = 1e-4
+"""How far probabilities may be from adding up to one: classifiers that calculate in single precision are welcome."""
+
+
+# Marginals ----------------------------------------------------------------------------------------------------
+
+
+def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> float:
+    """The mean of -log P(y_k | x) over rows and class variables.
+
+    With n rows (of weight one) and K class variables, ``-1/(nK) Σ_i Σ_k log P(y_ik | x_i)``. For class variables that
+    are independent given x, K times this is the joint log-loss.
+
+    Parameters
+    ----------
+    y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
+        The true states, with columns in the order of `proba`.
+    proba : list of K arrays of shape (n, n_states), or one array for a single class variable
+        What `predict_proba` gives.
+    classes : list of K sequences of states, or one for a single class variable
+        What ``classes_`` says: the states of the columns of `proba`.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Infinite if a true state has probability zero; if that is because it is unknown to the model, a warning
+        says so.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import marginal_log_loss
+    >>> round(marginal_log_loss(["no", "yes"], [[0.5, 0.5], [0.75, 0.25]], ["no", "yes"]), 4)  # 1.5 log 2
+    1.0397
+    """
+    marginals = _read_marginals(y_true, proba, classes)
+    for k, marginal in enumerate(marginals):
+        _warn_unknown(marginal, k)
+    with np.errstate(divide="ignore"):
+        losses = np.column_stack([-np.log(marginal.of_truth()) for marginal in marginals])
+    return float(mean_of_rows(losses.mean(axis=1), sample_weight))
+
+
+def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> float:
+    """The squared difference between probabilities and what came true, summed over states (Brier, 1950).
+
+    With n rows (of weight one) and K class variables, ``1/(nK) Σ_i Σ_k Σ_s (P(Y_k = s | x_i) - [y_ik = s])²``, the sum
+    over all states of the class variable, including one in `y_true` that is unknown to the model.
+
+    Parameters
+    ----------
+    y_true, proba, classes : as in `marginal_log_loss`
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 2, less is better. (For two states some halve it; this does not.)
+
+    Examples
+    --------
+    >>> from pmdc.metrics import brier_score
+    >>> brier_score(["no", "yes"], [[0.5, 0.5], [0.75, 0.25]], ["no", "yes"])
+    0.8125
+    """
+    losses = [
+        ((proba - (codes[:, None] == np.arange(proba.shape[1]))) ** 2).sum(axis=1) + (codes == UNKNOWN)
+        for _, proba, codes in _read_marginals(y_true, proba, classes)
+    ]
+    return float(mean_of_rows(np.column_stack(losses).mean(axis=1), sample_weight))
+
+
+def expected_calibration_error(
+    y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, sample_weight: Any = None
+) -> float:
+    """How far the confidence in predicted states is from their accuracy (Naeini, Cooper and Hauskrecht, 2015).
+
+    For each class variable the prediction is its most probable state, and the confidence is the probability of that.
+    The rows are divided by confidence into bins ``((b-1)/B, b/B]`` of equal width, and the error is ``Σ_b w_b |acc_b -
+    conf_b|``: w_b is the share of the rows in the bin, acc_b the share of right predictions among them, conf_b their
+    mean confidence. (Guo, Pleiss, Sun and Weinberger, 2017, have it in this form.) The answer is the mean over class
+    variables.
+
+    Parameters
+    ----------
+    y_true, proba, classes : as in `marginal_log_loss`
+    n_bins : int, default=10
+        The number of bins, B.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1. It depends on the number of bins, and is biased upwards where bins hold few rows.
+
+    See Also
+    --------
+    joint_calibration_error : The same for whole outcomes.
+
+    Examples
+    --------
+    Twice as sure as right:
+
+    >>> from pmdc.metrics import expected_calibration_error
+    >>> expected_calibration_error(["no", "yes"], [[1.0, 0.0], [1.0, 0.0]], ["no", "yes"])
+    0.5
+    """
+    check_count("n_bins", n_bins, 1)
+    marginals = _read_marginals(y_true, proba, classes)
+    weights = read_weights(sample_weight, len(marginals[0].codes))
+    errors = [
+        _calibration_error(proba.max(axis=1), proba.argmax(axis=1) == codes, n_bins, weights)
+        for _, proba, codes in marginals
+    ]
+    return float(np.mean(errors))
+
+
+# Joint distribution -------------------------------------------------------------------------------------------
+
+
+def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight: Any = None) -> float:
+    """The mean of -log P(y | x) over rows, of whole outcomes y.
+
+    With n rows (of weight one), ``-1/n Σ_i log P(y_i | x_i)``. It is the sum over class variables, not the mean, so it
+    grows with their number.
+
+    Parameters
+    ----------
+    y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
+        The true outcomes. The columns of a DataFrame are matched by name if the model was fitted to one.
+    distribution : distribution of the outcomes in each row
+        What `predict_joint` gives.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Infinite if a true outcome has probability zero; if that is because a state is unknown to the model, a
+        warning says so.
+
+    Examples
+    --------
+    >>> from pmdc import GBNC
+    >>> from pmdc.datasets import make_network
+    >>> from pmdc.metrics import joint_log_loss
+    >>> data = make_network(300, random_state=0)
+    >>> model = GBNC().fit(data.X[:200], data.Y[:200])
+    >>> round(joint_log_loss(data.Y[200:], model.predict_joint(data.X[200:])), 3)
+    3.336
+    """
+    _check_distribution(distribution)
+    return float(mean_of_rows(-distribution.log_prob(y_true), sample_weight))
+
+
+def joint_calibration_error(
+    y_true: Any,
+    distribution: BaseDistribution,
+    *,
+    y_pred: Any = None,
+    n_bins: int = 10,
+    sample_weight: Any = None,
+) -> float:
+    """The expected calibration error of predicted outcomes.
+
+    As `expected_calibration_error`, but of whole outcomes: the confidence is the joint probability of the predicted
+    outcome, which is right if all its class variables are.
+
+    Parameters
+    ----------
+    y_true, distribution : as in `joint_log_loss`
+    y_pred : as y_true, optional
+        The predicted outcomes. By default the most probable ones.
+    n_bins : int, default=10
+        The number of bins.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from pmdc import GBNC
+    >>> from pmdc.datasets import make_network
+    >>> from pmdc.metrics import joint_calibration_error
+    >>> data = make_network(300, random_state=0)
+    >>> model = GBNC().fit(data.X[:200], data.Y[:200])
+    >>> round(joint_calibration_error(data.Y[200:], model.predict_joint(data.X[200:])), 3)
+    0.073
+    """
+    _check_distribution(distribution)
+    check_count("n_bins", n_bins, 1)
+    truth = distribution.class_table.encode(y_true, unknown="mark")
+    if len(truth) != len(distribution):
+        raise ValueError(f"y_true has {len(truth)} row(s), but the distribution has {len(distribution)}.")
+    if y_pred is None:
+        predicted, log_prob = distribution.mode_codes()
+    else:
+        log_prob = distribution.log_prob(y_pred)
+        predicted = distribution.class_table.encode(y_pred, unknown="mark")
+    right = (predicted == truth).all(axis=1)
+    return _calibration_error(np.exp(log_prob), right, n_bins, read_weights(sample_weight, len(truth)))
+
+
+# Within -------------------------------------------------------------------------------------------------------
+
+
+class _Marginal(NamedTuple):
+    """The probabilities of the states of one class variable, and its true states."""
+
+    column: Column
+    proba: Floats
+    codes: Codes
+
+    def of_truth(self) -> Floats:
+        """The probability of the true state in each row."""
+        found = self.proba[np.arange(len(self.codes)), self.codes]
+        return np.where(self.codes == UNKNOWN, 0.0, found)
+
+
+def _read_marginals(y_true: Any, proba: Any, classes: Any) -> list[_Marginal]:
+    columns = read_outcomes(y_true, "y_true")
+    if not _is_list_of_arrays(proba):
+        if len(columns) > 1:
+            raise ValueError(
+                f"proba is one array, but y_true has {len(columns)} class variables: give a list with an array of "
+                "shape (n_rows, n_states) for each, as predict_proba of GBNC or of MultiOutputClassifier does."
+            )
+        proba, classes = [proba], [classes]
+    for name, given in (("proba", proba), ("classes", classes)):
+        if len(given) != len(columns):
+            raise ValueError(
+                f"{name} is a list of {len(given)}, but y_true has {len(columns)} class variable(s): give one for each."
+            )
+    marginals = []
+    for k, (column, given, known) in enumerate(zip(columns, proba, classes, strict=True)):
+        states = as_objects(list(known))
+        checked = _check_proba(given, (len(column.values), len(states)), f"proba[{k}]")
+        marginals.append(_Marginal(column, checked, encode_values(column.values, states)))
+    return marginals
+
+
+def _is_list_of_arrays(proba: Any) -> bool:
+    """Whether there is a table of probabilities for each class variable, or a single table (perhaps a list of rows)."""
+    if isinstance(proba, (list, tuple)):
+        return all(np.ndim(item) == 2 for item in proba)
+    return np.ndim(proba) == 3
+
+
+def _check_proba(proba: Any, shape: tuple[int, int], argument: str) -> Floats:
+    try:
+        array = np.asarray(proba, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument} must be an array of probabilities, as predict_proba gives.") from None
+    if array.shape != shape:
+        raise ValueError(
+            f"{argument} has shape {array.shape}, but y_true has {shape[0]} row(s) and classes names {shape[1]} "
+            f"state(s): its shape must be {shape}."
+        )
+    total = array.sum(axis=1)
+    bad = ~((np.abs(total - 1) <= _TOLERANCE) & (array >= -_TOLERANCE).all(axis=1))  # NaN is bad too
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{argument}, row {row} is {array[row].tolist()}: probabilities must not be negative and add up to one."
+        )
+    return np.clip(array, 0.0, 1.0)
+
+
+def _warn_unknown(marginal: _Marginal, k: int) -> None:
+    unknown = marginal.codes == UNKNOWN
+    if unknown.any():
+        states = list(dict.fromkeys(marginal.column.values[unknown].tolist()))
+        shown = ", ".join(show(state) for state in states[:5]) + (", ..." if len(states) > 5 else "")
+        warnings.warn(
+            f"y_true, class variable {marginal.column.name!r}: {unknown.sum()} row(s) hold a state that is not in "
+            f"classes[{k}] ({shown}); their probability is zero. GBNC knows states without rows if a categorical dtype "
+            "declares them.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _calibration_error(confidence: Floats, right: npt.NDArray[np.bool_], n_bins: int, weights: Floats) -> float:
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+    excess = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
+    return float(np.abs(excess).sum() / weights.sum())  # w_b |acc_b - conf_b| of a bin is the size of its mean excess
+
+
+def _check_distribution(distribution: Any) -> None:
+    if not isinstance(distribution, BaseDistribution):
+        raise TypeError(
+            f"distribution is of type {type(distribution).__name__}: give what predict_joint returns. The marginals of "
+            "predict_proba are judged by marginal_log_loss and expected_calibration_error."
+        )

@@ -1,0 +1,40 @@
+"""Outcomes as metrics take them, in any container, and means over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from pmdc.columns import Array, Column, Floats, as_objects, read_columns
+from pmdc.table import read_weights
+
+
+def read_outcomes(data: Any, argument: str) -> list[Column]:
+    """The class variables of a table, a series, or a one-dimensional array or list."""
+    series = nw.from_native(data, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        data = series.to_frame().to_native()
+    elif not hasattr(data, "columns") and _is_one_dimensional(data):
+        data = (np.asarray(data) if hasattr(data, "__array__") else as_objects(list(data)))[:, None]
+    return read_columns(data, argument, "pmdc.metrics")
+
+
+def _is_one_dimensional(data: Any) -> bool:
+    if isinstance(data, (list, tuple, range)):
+        return not any(isinstance(row, (list, tuple, np.ndarray)) for row in data)
+    return hasattr(data, "__array__") and np.ndim(data) == 1
+
+
+def frame_names(data: Any) -> list[Any] | None:
+    """The names of the columns of a DataFrame; None for what has no names."""
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
+
+
+def mean_of_rows(values: Array, sample_weight: Any) -> Floats:
+    """The weighted mean over rows."""
+    weights = read_weights(sample_weight, len(values))
+    kept = weights > 0  # an infinite value times a weight of zero would be NaN
+    return np.average(values[kept], axis=0, weights=weights[kept])

@@ -1,0 +1,170 @@
+"""Splitting tables with several class variables into folds: `MultiStratifiedKFold`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state, indexable
+
+from pmdc.checks import check_count
+from pmdc.columns import show
+from pmdc.table import ClassTable, Codes
+
+__all__ = ["MultiStratifiedKFold"]
+
+
+class MultiStratifiedKFold(BaseCrossValidator):
+    """Folds in which each state of each class variable has the same share, as far as possible.
+
+    Every row is in the test part of exactly one fold, and the sizes of the test parts differ by at most one.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of folds, at least 2.
+    shuffle : bool, default=False
+        Whether to visit the rows in random order. The folds are balanced either way.
+    random_state : int, RandomState or None, default=None
+        The order of the rows with ``shuffle=True``; give an integer for the same folds every time.
+
+    Notes
+    -----
+    This is iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data",
+    2011) for class variables with any number of states. The state with the fewest rows left is dealt out first, as it
+    can be spoiled most easily: each of its rows goes to the fold that has the fewest rows of this state. Of several
+    such folds it goes to the one that is poorest in the other states of the row and in its pairs of states, each
+    counted relative to its number in the whole table (compare the second-order variant of Szymański and Kajdanowicz,
+    2017). Then follows the state with the fewest rows that are still left, and so on. A fold that is full takes no
+    more rows.
+
+    The cost is ``n_splits`` times the squared number of all states in memory, and for each row the squared number of
+    class variables in time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pmdc.model_selection import MultiStratifiedKFold
+    >>> Y = np.array([["low", "no"], ["low", "no"], ["low", "yes"], ["high", "no"], ["high", "no"], ["high", "yes"]])
+    >>> for train, test in MultiStratifiedKFold(2).split(Y, Y):
+    ...     print(test, Y[test, 0], Y[test, 1])
+    [1 2 3] ['low' 'low' 'high'] ['no' 'yes' 'no']
+    [0 4 5] ['low' 'high' 'high'] ['no' 'no' 'yes']
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None):
+        check_count("n_splits", n_splits, 2)
+        if not isinstance(shuffle, bool):
+            raise ValueError(f"shuffle={shuffle!r} must be True or False.")
+        if random_state is not None and not shuffle:
+            raise ValueError(
+                f"random_state={random_state!r} has no effect with shuffle=False: set shuffle=True or leave it out."
+            )
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds; the arguments are not used."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Codes, Codes]]:
+        """The rows for training and for testing of each fold.
+
+        Parameters
+        ----------
+        X : table with as many rows as y
+            Only its number of rows is looked at.
+        y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
+            The states of the class variables.
+        groups : ignored
+            With a warning.
+
+        Yields
+        ------
+        train, test : arrays of int
+            Indices of rows, ascending.
+        """
+        if y is None:
+            raise ValueError("y is None: MultiStratifiedKFold needs the class variables to balance the folds.")
+        if groups is not None:
+            warnings.warn("groups is ignored by MultiStratifiedKFold.", UserWarning, stacklevel=2)
+        indexable(X, y)  # refuses different numbers of rows
+        table = ClassTable.fit(y, type(self).__name__)
+        codes = table.encode(y)
+        if self.n_splits > len(codes):
+            raise ValueError(
+                f"n_splits={self.n_splits} is more than the {len(codes)} row(s) of y: take fewer folds or more rows."
+            )
+        _warn_rare(table, codes, self.n_splits)
+        rows = np.arange(len(codes))
+        if self.shuffle:
+            rows = check_random_state(self.random_state).permutation(rows)
+        fold = np.empty_like(rows)
+        fold[rows] = _deal(codes[rows], table.sizes, self.n_splits)
+        for i in range(self.n_splits):
+            yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)
+
+
+def _warn_rare(table: ClassTable, codes: Codes, n_splits: int) -> None:
+    """One warning of all states that cannot be in every fold."""
+    rare = [
+        (count, f"class variable {name!r}, state {show(state)}")
+        for name, states, column in zip(table.names, table.states, codes.T, strict=True)
+        for state, count in zip(states, np.bincount(column, minlength=len(states)).tolist(), strict=True)
+        if 0 < count < n_splits  # a state without rows is merely declared
+    ]
+    if rare:
+        count, where = min(rare)
+        others = f"; so have {len(rare) - 1} other state(s)" if len(rare) > 1 else ""
+        warnings.warn(
+            f"y, {where} has fewer rows ({count}) than n_splits={n_splits}{others}. Some test folds lack it: take "
+            "fewer folds, or join rare states.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _deal(codes: Codes, sizes: tuple[int, ...], n_splits: int) -> Codes:
+    """The fold of each row, by iterative stratification."""
+    n_rows, n_variables = codes.shape
+    states = codes + np.cumsum((0, *sizes[:-1]))  # one numbering for the states of all class variables
+    n_states = sum(sizes)
+    indicators = csr_array(
+        (np.ones(states.size), states.ravel(), np.arange(0, states.size + 1, n_variables)), shape=(n_rows, n_states)
+    )
+    # How many rows have each pair of states; a state with itself is the state alone.
+    together = (indicators.T @ indicators).toarray()
+    one_row = np.divide(1, together, out=np.zeros_like(together), where=together > 0).ravel()
+    left = together.diagonal().astype(np.int64)
+
+    first, second = np.triu_indices(n_variables)
+    count = np.zeros((n_splits, n_states), dtype=np.int64)  # rows of each state in each fold
+    share = np.zeros((n_splits, n_states**2))  # the part of all rows of each pair that is in each fold
+    room = np.full(n_splits, n_rows // n_splits)
+    room[: n_rows % n_splits] += 1
+    fold = np.full(n_rows, -1)
+
+    while left.any():
+        rarest = int(np.where(left > 0, left, n_rows + 1).argmin())
+        rows = np.flatnonzero((states == rarest).any(axis=1) & (fold < 0))
+        for row in rows:
+            own = states[row]
+            pairs = own[first] * n_states + own[second]
+            open_folds = np.flatnonzero(room)
+            held = count[open_folds, rarest]
+            open_folds = open_folds[held == held.min()]
+            if len(open_folds) > 1:
+                strain = share[open_folds[:, None], pairs].sum(axis=1).round(9)  # ties in spite of rounding
+                open_folds = open_folds[np.lexsort((-room[open_folds], strain))]
+            chosen = open_folds[0]
+            fold[row] = chosen
+            room[chosen] -= 1
+            count[chosen, own] += 1
+            share[chosen, pairs] += one_row[pairs]
+        left -= np.bincount(states[rows].ravel(), minlength=n_states)
+    return fold
