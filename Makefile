@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint benchmark-quick clean
 
 $(VENV)/.made-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,6 +21,10 @@ lint: $(VENV)/.made-test $(VENV)/.made-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Small tables, three folds; needs the benchmark tables (PMDC_DATA or ../shared/data). Continues where it was stopped.
+benchmark-quick: $(VENV)/.made-benchmark
+	$(BIN)/pmdc benchmark --quick --jobs $(WORKERS) --out out/benchmark-quick
 
 clean:
 	rm -rf $(VENV) out

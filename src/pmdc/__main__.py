@@ -1,0 +1,17 @@
+"""Entry point of the command ``pmdc`` and of ``python -m pmdc``."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say how to get what it needs."""
+    try:
+        from pmdc.cli import app
+    except ImportError as error:
+        sys.stderr.write(f'the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
+        raise SystemExit(2) from None
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The methods of a comparison, and the estimators they are built on.
+
+A family is what is fitted together: one fit of GBNC serves two decisions, and a chain that chooses its order for each
+loss is fitted twice. Every family turns an estimator and a seed into classifiers, and each of these into one record:
+
+- GBNC-H, GBNC-S: `GBNC`, decisions for the Hamming and for the subset 0/1 loss;
+- GBNC-paper-H, GBNC-paper-S: the same with the paper's settings (`GBNC.as_in_paper`);
+- BR: binary relevance; CP: the class powerset, by its most probable outcome;
+- CC-H, CC-S: a chain by the paper's protocol: the given order and 10 random ones, tried on 20 % of the training rows,
+  the best for each loss fitted again on all of them;
+- ECC: an ensemble of 10 chains, by vote;
+- MultiOutput: scikit-learn's `MultiOutputClassifier`, with indicators for discrete features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.classifier import GBNC
+from pmdc.learners import Logistic
+from pmdc.table import ClassTable
+
+ESTIMATORS: dict[str, Callable[[], BaseEstimator]] = {
+    "logistic": Logistic,
+    "naive-bayes": GaussianNB,
+    "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3),
+    "boosting": HistGradientBoostingClassifier,
+}
+"""The local models, without tuning: the same budget for every method, none."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What is fitted together: names of records -> (which classifier, which decision)."""
+
+    records: Mapping[str, tuple[str, str | None]]
+    build: Callable[[BaseEstimator, int, int], Mapping[str, Any]]
+    """(estimator, seed, max_candidates) -> classifiers by name."""
+
+
+def _gbnc(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
+    return {"gbnc": GBNC(estimator, max_candidates=max_candidates, random_state=seed)}
+
+
+def _gbnc_paper(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
+    given = None if isinstance(estimator, Logistic) else estimator  # the paper's logistic regression is its own
+    return {"gbnc": GBNC.as_in_paper(given, max_candidates=max_candidates, random_state=seed)}
+
+
+def _chains(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
+    return {
+        loss: ClassifierChain(estimator, order="best", n_orders=10, order_loss=loss, random_state=seed)
+        for loss in ("hamming", "subset")
+    }
+
+
+class PlainMultiOutput(BaseEstimator):
+    """scikit-learn's `MultiOutputClassifier` on codes of the states: it does not take every type of state itself."""
+
+    def __init__(self, estimator: Any):
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> PlainMultiOutput:
+        self._classes = ClassTable.fit(y)
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        discrete = make_column_selector(dtype_exclude="number")
+        indicators = make_column_transformer((encoder, discrete), remainder="passthrough")
+        self._pipeline = make_pipeline(indicators, MultiOutputClassifier(self.estimator))
+        self._pipeline.fit(X, self._classes.encode(y))
+        seen = self._pipeline[-1].classes_
+        self.classes_ = [states[codes] for states, codes in zip(self._classes.states, seen, strict=True)]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self._classes.decode(self._pipeline.predict(X), like=X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self._pipeline.predict_proba(X)
+
+
+def _multi_output(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
+    if isinstance(estimator, Logistic):
+        estimator = make_pipeline(StandardScaler(), LogisticRegression(C=estimator.C, max_iter=1000))
+    else:
+        names = [name for name in estimator.get_params() if name == "random_state"]
+        estimator = estimator.set_params(**dict.fromkeys(names, seed))
+    return {"sklearn": PlainMultiOutput(estimator)}
+
+
+FAMILIES: dict[str, Family] = {
+    "GBNC": Family({"GBNC-H": ("gbnc", "hamming"), "GBNC-S": ("gbnc", "subset")}, _gbnc),
+    "GBNC-paper": Family({"GBNC-paper-H": ("gbnc", "hamming"), "GBNC-paper-S": ("gbnc", "subset")}, _gbnc_paper),
+    "BR": Family({"BR": ("br", "hamming")}, lambda e, seed, _: {"br": BinaryRelevance(e, random_state=seed)}),
+    "CC": Family({"CC-H": ("hamming", "greedy"), "CC-S": ("subset", "greedy")}, _chains),
+    "ECC": Family({"ECC": ("ecc", "vote")}, lambda e, seed, _: {"ecc": ChainEnsemble(e, random_state=seed)}),
+    "CP": Family({"CP": ("cp", "subset")}, lambda e, seed, _: {"cp": ClassPowerset(e, random_state=seed)}),
+    "MultiOutput": Family({"MultiOutput": ("sklearn", None)}, _multi_output),
+}

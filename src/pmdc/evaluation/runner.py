@@ -1,0 +1,295 @@
+"""Comparisons that survive a night: every (data set, fold, method, estimator) is one record in one file.
+
+A run that was stopped, however hard, continues where it was and ends with the same records; a cell that fails is
+recorded with its error, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+import time
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from pmdc import metrics
+from pmdc.checks import check_count
+from pmdc.datasets import available, load
+from pmdc.datasets._extra import require
+from pmdc.evaluation.methods import ESTIMATORS, FAMILIES
+from pmdc.evaluation.store import Record, Store
+from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.table import Codes
+
+QUICK_SETS = ("edm", "enb", "flare1")
+"""Small sets for ``quick=True``."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One family of methods on one fold of one data set."""
+
+    data_set: str
+    fold: int
+    family: str
+    estimator: str
+    data_dir: str | None
+    classes: tuple[str, ...]
+    n_folds: int
+    max_candidates: int
+
+    def record_keys(self) -> list[tuple[str, int, str, str]]:
+        return [(self.data_set, self.fold, name, self.estimator) for name in FAMILIES[self.family].records]
+
+    def seed(self) -> int:
+        """Depends on the cell alone, so that neither order nor interruption changes a result."""
+        return zlib.crc32(f"{self.data_set}|{self.fold}|{self.family}|{self.estimator}".encode()) % 2**31
+
+
+def benchmark(
+    sets: str | Sequence[str] = "all",
+    *,
+    methods: Sequence[str] | None = None,
+    estimators: Sequence[str] = ("naive-bayes",),
+    n_folds: int = 10,
+    n_jobs: int | None = None,
+    out: str | Path = "results",
+    data_dir: str | Path | None = None,
+    classes: Sequence[str] = (),
+    max_candidates: int = 2000,
+    quick: bool = False,
+    retry_failed: bool = False,
+    progress: bool = True,
+) -> Store:
+    """Compare methods on data sets by cross-validation, resumably.
+
+    Parameters
+    ----------
+    sets : "all" or list of str
+        Names of benchmark tables, or paths of CSV or Parquet files (then `classes` names their class variables).
+    methods : list of str, default=None
+        Families of methods: GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput. None is all of them.
+    estimators : list of str
+        Local models: logistic, naive-bayes, forest, boosting.
+    n_folds : int, default=10
+        Folds. Benchmark tables have ten of their own, of which the first `n_folds` are run.
+    n_jobs : int, default=None
+        Parallel workers, as in joblib.
+    out : path, default="results"
+        The folder of the results file, ``results.sqlite``. A file that is there is continued.
+    data_dir : path, default=None
+        The folder of the benchmark tables, see `pmdc.datasets.load`.
+    classes : list of str
+        The class variables in files of one's own.
+    max_candidates : int, default=2000
+        As in `GBNC`; what it leaves out is told in the details of the records.
+    quick : bool, default=False
+        Three small sets and three folds, in place of `sets` and `n_folds`.
+    retry_failed : bool, default=False
+        Whether cells that failed before are tried again.
+    progress : bool, default=True
+        Whether to show the cells done, the remaining time and running means on the standard error stream.
+
+    Returns
+    -------
+    Store
+        The results file; `frame()` gives its records.
+    """
+    if quick:
+        sets, n_folds = list(QUICK_SETS), 3
+    check_count("n_folds", n_folds, 1)
+    check_count("max_candidates", max_candidates, 1)
+    families = _known("methods", list(FAMILIES) if methods is None else methods, FAMILIES)
+    chosen = _known("estimators", estimators, ESTIMATORS)
+    folder = None if data_dir is None else str(data_dir)
+    names = _check_sets(sets, folder, tuple(classes), n_folds)
+    cells = [
+        Cell(name, fold, family, estimator, folder, tuple(classes), n_folds, max_candidates)
+        for name in names
+        for fold in range(n_folds)
+        for estimator in chosen
+        for family in families
+    ]
+    from pmdc import __version__
+
+    settings = {"pmdc": __version__, "n_folds": n_folds, "max_candidates": max_candidates, "classes": list(classes)}
+    store = Store(Path(out) / "results.sqlite", settings)
+    if retry_failed:
+        store.drop_failed()
+    done = store.keys()
+    todo = [cell for cell in cells if not set(cell.record_keys()) <= done]
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(run_cell)(cell) for cell in todo)
+    watch = _watch if progress else _in_silence
+    for records in watch(results, len(cells), len(cells) - len(todo)):
+        store.write(records)
+    return store
+
+
+def _known(argument: str, values: Sequence[str], choices: Mapping[str, Any]) -> list[str]:
+    for value in values:
+        if value not in choices:
+            near = difflib.get_close_matches(str(value).lower(), [c.lower() for c in choices], n=1)
+            hint = next((f"; did you mean {c!r}?" for c in choices if near and c.lower() == near[0]), ".")
+            raise ValueError(f"{argument} has {value!r}, which is not known{hint} Choose from {', '.join(choices)}.")
+    return list(dict.fromkeys(values))
+
+
+def _check_sets(sets: str | Sequence[str], folder: str | None, classes: tuple[str, ...], n_folds: int) -> list[str]:
+    """The names of the data sets; every complaint about them comes before the work starts."""
+    if isinstance(sets, str):
+        sets = available(folder) if sets == "all" else [sets]
+    for name in sets:
+        _table(name, folder, classes, n_folds)
+    return list(dict.fromkeys(sets))
+
+
+@lru_cache(maxsize=4)
+def _table(name: str, folder: str | None, classes: tuple[str, ...], n_folds: int) -> tuple[Any, Any, list[Codes]]:
+    """X, Y and the test rows of each fold."""
+    if not name.endswith((".csv", ".csv.gz", ".parquet")):
+        data = load(name, folder)
+        if n_folds > len(data.folds):
+            raise ValueError(f"n_folds={n_folds}: the table {name!r} has {len(data.folds)} folds of its own.")
+        return data.X, data.Y, data.folds[:n_folds]
+    pd = require("pandas")
+    if not Path(name).is_file():
+        raise FileNotFoundError(f"sets has {name!r}, but there is no such file.")
+    table = pd.read_parquet(name) if name.endswith(".parquet") else pd.read_csv(name)
+    absent = [column for column in classes if column not in table.columns]
+    if absent or not classes:
+        what = f"classes has {absent[0]!r}, which is no column" if absent else "classes is empty"
+        raise ValueError(f"{what} of {name}: name its class variables, from {', '.join(map(str, table.columns))}.")
+    Y = table[list(classes)].astype("category")
+    splitter = MultiStratifiedKFold(n_folds, shuffle=True, random_state=0)
+    X = table.drop(columns=list(classes))
+    return X, Y, [test for _, test in splitter.split(X, Y)]
+
+
+# One cell -----------------------------------------------------------------------------------------------------
+
+
+def run_cell(cell: Cell) -> list[Record]:
+    """Fit and judge the methods of a cell; an error becomes a record of it."""
+    try:
+        with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            records = _judge_all(cell)
+        told = sorted({str(w.message).split(" (and ")[0] for w in caught})[:20]
+        return [Record(r.key, r.measures, {**r.details, "warnings": told}) for r in records]
+    except Exception as error:  # whatever it is, it is recorded, and the rest goes on
+        return [Record(key, error=f"{type(error).__name__}: {error}") for key in cell.record_keys()]
+
+
+def _judge_all(cell: Cell) -> list[Record]:
+    X, Y, folds = _table(cell.data_set, cell.data_dir, cell.classes, cell.n_folds)
+    test = folds[cell.fold]
+    train = np.setdiff1d(np.arange(len(X)), test)
+    family = FAMILIES[cell.family]
+    classifiers = family.build(ESTIMATORS[cell.estimator](), cell.seed(), cell.max_candidates)
+    fitted: dict[str, dict[str, float]] = {}
+    for name, classifier in classifiers.items():
+        _reset_peak()
+        start = time.process_time()
+        classifier.fit(X.iloc[train], Y.iloc[train])
+        fitted[name] = {"fit_seconds": time.process_time() - start}
+    records = []
+    for key, (name, decision) in zip(cell.record_keys(), family.records.values(), strict=True):
+        measures, details = judge(classifiers[name], decision, X.iloc[test], Y.iloc[test])
+        records.append(Record(key, {**fitted[name], **measures, "peak_megabytes": _peak()}, details))
+    return records
+
+
+def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[str, float], dict[str, Any]]:
+    """All measures of a fitted classifier on held-out rows, and what else is worth keeping."""
+    start = time.process_time()
+    predicted = classifier.predict(X) if decision is None else classifier.predict(X, loss=decision)
+    measures = {
+        "hamming_loss": metrics.hamming_loss(Y, predicted),
+        "subset_loss": metrics.subset_loss(Y, predicted),
+        "sub_exact_loss": metrics.sub_exact_loss(Y, predicted),
+    }
+    details: dict[str, Any] = {"accuracy": metrics.accuracy_by_variable(Y, predicted)}
+    try:
+        proba = classifier.predict_proba(X)
+        for name, metric in (
+            ("marginal_log_loss", metrics.marginal_log_loss),
+            ("brier_score", metrics.brier_score),
+            ("calibration_error", metrics.expected_calibration_error),
+        ):
+            measures[name] = metric(Y, proba, classifier.classes_)
+    except ValueError as error:  # a chain with too many outcomes has no exact marginals
+        details["no marginals"] = str(error)
+    if hasattr(classifier, "predict_joint"):
+        joint = classifier.predict_joint(X)
+        measures["joint_log_loss"] = metrics.joint_log_loss(Y, joint)
+        measures["joint_calibration_error"] = metrics.joint_calibration_error(Y, joint, y_pred=predicted)
+    measures["predict_seconds"] = time.process_time() - start
+    if hasattr(classifier, "structure_"):
+        details["status"] = classifier.structure_.status
+        details["parents"] = {child: sorted(parents) for child, parents in classifier.structure_.parents.items()}
+    if hasattr(classifier, "order_"):
+        details["order"] = classifier.order_
+    return {name: float(value) for name, value in measures.items()}, details
+
+
+def _reset_peak() -> None:
+    """Forget the peak of this process's memory, where the system lets us (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak() -> float:
+    """Peak memory of this process in megabytes, since the last reset or else since its start."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    except (OSError, IndexError):
+        import resource
+
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+# Progress -----------------------------------------------------------------------------------------------------
+
+
+def _in_silence(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
+    yield from results
+
+
+def _watch(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
+    """Cells done, remaining time and the running mean of the Hamming loss of each method."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    sums: dict[str, tuple[float, int]] = {}
+    failed = 0
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, completed=done)
+        for records in results:
+            yield records
+            for record in records:
+                if record.error:
+                    failed += 1
+                    bar.console.print(f"failed: {record.key}: {record.error}", markup=False)
+                else:
+                    total_loss, count = sums.get(record.key[2], (0.0, 0))
+                    sums[record.key[2]] = (total_loss + record.measures["hamming_loss"], count + 1)
+            means = "  ".join(f"{name} {value / count:.3f}" for name, (value, count) in sorted(sums.items()))
+            bar.update(task, advance=1, description=means + (f"  failed {failed}" if failed else ""))
