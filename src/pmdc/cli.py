@@ -32,8 +32,10 @@ def benchmark(
     quick: Annotated[bool, typer.Option("--quick", help="three small sets, three folds")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try failed cells again")] = False,
 ) -> None:
-    """Compare methods by cross-validation; a run that was stopped is continued."""
+    """Compare methods by cross-validation and write tables and tests; a run that was stopped is continued."""
+    from pmdc.evaluation.report import write_report
     from pmdc.evaluation.runner import benchmark as run
+    from pmdc.evaluation.runner import origins
 
     try:
         store = run(
@@ -49,12 +51,15 @@ def benchmark(
             quick=quick,
             retry_failed=retry_failed,
         )
+        records = store.frame()
+        written = write_report(store, out, origins(sorted(records["data_set"].unique()), data_dir))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"pmdc benchmark: {error}\n")
         raise typer.Exit(2) from None
-    records = store.frame()
     failed = int((records["status"] == "failed").sum())
     sys.stdout.write(f"{len(records)} records in {store.path}" + (f", {failed} failed\n" if failed else "\n"))
+    for path in written:
+        sys.stdout.write(f"  {path}\n")
 
 
 def _listed(text: str) -> list[str]:

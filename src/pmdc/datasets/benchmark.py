@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from pmdc.datasets._extra import require
+from pmdc.extras import require
 
 _VARIABLE = "PMDC_DATA"
 _DEFAULT = Path("../shared/data")

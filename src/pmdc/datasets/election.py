@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils import Bunch
 
-from pmdc.datasets._extra import require
+from pmdc.extras import require
 
 _EDUCATION = (
     "8 grades or less",

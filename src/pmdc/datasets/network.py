@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch, check_random_state
 
-from pmdc.datasets._extra import require
+from pmdc.extras import require
 
 if TYPE_CHECKING:
     import networkx as nx

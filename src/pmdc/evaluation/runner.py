@@ -25,9 +25,9 @@ from threadpoolctl import threadpool_limits
 from pmdc import metrics
 from pmdc.checks import check_count
 from pmdc.datasets import available, load
-from pmdc.datasets._extra import require
 from pmdc.evaluation.methods import ESTIMATORS, FAMILIES
 from pmdc.evaluation.store import Record, Store
+from pmdc.extras import require
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.table import Codes
 
@@ -151,6 +151,13 @@ def _check_sets(sets: str | Sequence[str], folder: str | None, classes: tuple[st
     for name in sets:
         _table(name, folder, classes, n_folds)
     return list(dict.fromkeys(sets))
+
+
+def origins(names: Sequence[str], data_dir: str | Path | None) -> dict[str, str]:
+    """How each benchmark table was obtained: "exact", "rebuilt" or "extra"; files of one's own have no entry."""
+    own = (".csv", ".csv.gz", ".parquet")
+    folder = None if data_dir is None else str(data_dir)
+    return {name: str(load(name, folder).meta["origin"]) for name in names if not name.endswith(own)}
 
 
 @lru_cache(maxsize=4)

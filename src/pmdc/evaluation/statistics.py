@@ -10,7 +10,6 @@ Ranks are their own ranks, so every test that takes losses also takes what `rank
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from pmdc.checks import check_count, suggest
+from pmdc.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,17 +47,6 @@ class Comparison(NamedTuple):
 
     by_set: pd.DataFrame
     overall: pd.DataFrame
-
-
-def require(module: str) -> Any:
-    """Import a module of the extra ``benchmark``, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.replace("_", "-")
-        raise ImportError(
-            f'pmdc.evaluation needs {package}, which could not be imported: pip install "pmdc[benchmark]"'
-        ) from error
 
 
 # Ranks -----------------------------------------------------------------------------------------------------
@@ -394,12 +383,10 @@ def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | N
             "better": (means > 0).sum(),
             "equal": (means == 0).sum(),
             "worse": (means < 0).sum(),
-            **dict(
-                zip(("statistic", "p_value"), zip(*(_wilcoxon(means[m]) for m in others), strict=True), strict=True)
-            ),
         },
         index=pandas.Index(others, name="method"),
     )
+    overall[["statistic", "p_value"]] = [_wilcoxon(means[method]) for method in others]
     overall["p_holm"] = holm(overall["p_value"])
     return Comparison(pandas.concat(by_set), overall)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc.checks import check_count, shorten
-from pmdc.evaluation.statistics import ranks, require
+from pmdc.evaluation.statistics import ranks
+from pmdc.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,20 @@
+"""Optional dependencies, imported where they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_EXTRAS = {"pandas": "data", "statsmodels": "data", "scikit_posthocs": "benchmark", "rich": "cli"}
+
+
+def require(module: str) -> Any:
+    """Import a module that comes with an extra, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"{package.replace('_', '-')} could not be imported, which this needs: "
+            f'pip install "pmdc[{_EXTRAS[package]}]"'
+        ) from error
