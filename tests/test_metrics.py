@@ -534,3 +534,22 @@ def test_classifiers_without_the_answers():
         hamming_accuracy(GBNC(GaussianNB()).fit(X, Y), X, Y[["y0", "y1"]])
     with pytest.raises(ValueError, match="y_true has 2 class|proba is a list of 3"):
         neg_marginal_log_loss(GBNC(GaussianNB()).fit(X, Y), X, Y[["y0", "y1"]])
+
+
+def test_reliability_is_the_calibration_error_taken_apart():
+    rng = np.random.default_rng(0)
+    proba = [rng.dirichlet(np.ones(3), size=80) for _ in range(2)]
+    classes = [["a", "b", "c"]] * 2
+    truth = np.array(["a", "b", "c"])[rng.integers(0, 3, size=(80, 2))]
+    one = metrics.reliability(truth[:, 0], proba[0], classes[0], n_bins=7)
+    error = metrics.expected_calibration_error(truth[:, 0], proba[0], classes[0], n_bins=7)
+    assert np.sum(one.weight * np.abs(one.accuracy - one.confidence)) == pytest.approx(error)
+    both = metrics.reliability(truth, proba, classes, n_bins=7)
+    assert both.weight.sum() == pytest.approx(1.0)
+    other = metrics.reliability(truth[:, 1], proba[1], classes[1], n_bins=7)
+    np.testing.assert_allclose(both.weight, (one.weight + other.weight) / 2)
+    weights = rng.integers(0, 3, size=80)
+    a = metrics.reliability(truth, proba, classes, sample_weight=weights)
+    rows = np.repeat(np.arange(80), weights)
+    b = metrics.reliability(truth[rows], [p[rows] for p in proba], classes)
+    np.testing.assert_allclose(a.accuracy, b.accuracy)

@@ -19,14 +19,25 @@ def store(tmp_path):
             for i, name in enumerate(names):
                 base = 0.1 if name.startswith("GBNC-") and "paper" not in name else 0.2 + 0.01 * i
                 losses = {measure: base + 0.02 * rng.random() for measure in METHODS}
-                records.append(Record((data_set, fold, name, "naive-bayes"), losses))
+                details = {
+                    "n_variables": 2 + 3 * "abcde".index(data_set),
+                    "n_rows": 20,
+                    "reliability": [[0.5, 0.5], [0.3, 0.8], [0.25, 0.9]],
+                }
+                records.append(Record((data_set, fold, name, "naive-bayes"), losses, details))
     store.write(records)
     return store
 
 
 def test_tables_in_three_formats_with_tests_and_notes(store, tmp_path):
     written = write_report(store, tmp_path / "report", {"a": "rebuilt"})
-    assert len(written) == 9
+    texts = [path for path in written if path.suffix in (".md", ".tex", ".html")]
+    assert len(texts) == 9
+    pictures = {path.name for path in written} - {path.name for path in texts}
+    for name in ("critical-difference", "pairs", "pairs-7-or-more", "differences", "calibration"):
+        assert {f"hamming_loss-naive-bayes-{name}.png", f"hamming_loss-naive-bayes-{name}.svg"} <= pictures
+    assert "subset_loss-naive-bayes-calibration.png" not in pictures
+    assert all(path.stat().st_size > 500 for path in written)
     text = (tmp_path / "report" / "hamming_loss-naive-bayes.md").read_text(encoding="utf-8")
     assert "| hamming\\_loss (%) | GBNC-H |" in text
     assert "rebuilt" in text

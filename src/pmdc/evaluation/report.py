@@ -1,19 +1,26 @@
 """The tables and tests of a results file, written as files people can read.
 
 For each estimator and each of the Hamming loss, the subset 0/1 loss and the joint log-loss: a table as Markdown,
-LaTeX and HTML, and a page with the tests over data sets. Methods that have a decision for each loss appear with the
-one for the loss of the table: GBNC-H and CC-H for the Hamming loss, GBNC-S and CC-S for the subset 0/1 loss.
+LaTeX and HTML, with the tests over data sets, and pictures as PNG and SVG. Methods that have a decision for each loss
+appear with the one for the loss of the table: GBNC-H and CC-H for the Hamming loss, GBNC-S and CC-S for the subset
+0/1 loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pmdc.evaluation import plots
 from pmdc.evaluation.statistics import compare, conover, friedman, nemenyi
 from pmdc.evaluation.store import Store
 from pmdc.evaluation.tables import ComparisonTable, comparison_table
+from pmdc.extras import require
+from pmdc.metrics import Reliability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +70,49 @@ def write_report(store: Store, folder: str | Path, notes: Mapping[str, str] | No
                 path = folder / f"{measure}-{estimator}{ending}"
                 path.write_text(text, encoding="utf-8")
                 written.append(path)
+            for name, figure in _pictures(shown, measure, table):
+                for ending in (".png", ".svg"):
+                    path = folder / f"{measure}-{estimator}-{name}{ending}"
+                    figure.savefig(path, dpi=150)
+                    written.append(path)
+                require("matplotlib.pyplot").close(figure)
     return written
+
+
+def _pictures(records: pd.DataFrame, measure: str, table: ComparisonTable) -> Iterator[tuple[str, Any]]:
+    """The pictures of one table, as far as there is anything to see."""
+    control = table.means.columns[0]
+    judged = records[records["status"] == "ok"]
+    n_variables: dict[str, int] = {}
+    details: dict[str, list[dict[str, Any]]] = {}
+    for name, method, text in zip(judged["set"], judged["method"], judged["details"], strict=True):
+        kept = json.loads(text)
+        n_variables[str(name)] = kept.get("n_variables", 0)
+        details.setdefault(str(method), []).append(kept)
+    complete = table.means.loc[table.ranks.index]
+    if complete.shape[0] >= 2 and complete.shape[1] >= 3:
+        yield "critical-difference", plots.critical_difference_diagram(complete).figure
+    if len(complete) and complete.shape[1] >= 2:
+        yield "pairs", plots.pair_plots(complete, control, measure=measure)
+        large = complete.loc[[name for name in complete.index if n_variables.get(name, 0) >= 7]]
+        if 0 < len(large) < len(complete):
+            yield "pairs-7-or-more", plots.pair_plots(large, control, measure=f"{measure}, 7 or more class variables")
+        yield "differences", plots.difference_bars(complete, control, n_variables, measure=measure).figure
+    pooled = {str(name): _pooled(details.get(name, [])) for name in table.means.columns}
+    bins = {name: values for name, values in pooled.items() if values is not None}
+    if bins and measure != "subset_loss":  # the marginals are those of the same fits
+        yield "calibration", plots.calibration_plot(bins).figure
+
+
+def _pooled(details: Iterable[Mapping[str, Any]]) -> Reliability | None:
+    """The bins of all folds and data sets together, each row counting alike."""
+    parts = [(np.array(d["reliability"]), d["n_rows"] * d["n_variables"]) for d in details if "reliability" in d]
+    if not parts:
+        return None
+    counts = np.sum([n * bins[0] for bins, n in parts], axis=0)
+    filled = np.where(counts > 0, counts, 1.0)
+    confidence, accuracy = (np.sum([n * bins[0] * bins[i] for bins, n in parts], axis=0) / filled for i in (1, 2))
+    return Reliability(counts / counts.sum(), confidence, accuracy)
 
 
 def tests_text(records: pd.DataFrame, measure: str, table: ComparisonTable) -> str:

@@ -234,6 +234,8 @@ def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[s
             ("calibration_error", metrics.expected_calibration_error),
         ):
             measures[name] = metric(Y, proba, classifier.classes_)
+        bins = metrics.reliability(Y, proba, classifier.classes_)
+        details["reliability"] = [values.tolist() for values in bins]
     except ValueError as error:  # a chain with too many outcomes has no exact marginals
         details["no marginals"] = str(error)
     if hasattr(classifier, "predict_joint"):
@@ -241,6 +243,8 @@ def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[s
         measures["joint_log_loss"] = metrics.joint_log_loss(Y, joint)
         measures["joint_calibration_error"] = metrics.joint_calibration_error(Y, joint, y_pred=predicted)
     measures["predict_seconds"] = time.process_time() - start
+    details["n_variables"] = len(Y.columns)
+    details["n_rows"] = len(Y)
     if hasattr(classifier, "structure_"):
         details["status"] = classifier.structure_.status
         details["parents"] = {child: sorted(parents) for child, parents in classifier.structure_.parents.items()}

@@ -2,7 +2,7 @@
 
 - Losses of predictions, ``(y_true, y_pred)``: `hamming_loss`, `subset_loss`, `sub_exact_loss`; `accuracy_by_variable`.
 - Losses of the marginals that `predict_proba` gives, ``(y_true, proba, classes)``: `marginal_log_loss`, `brier_score`,
-  `expected_calibration_error`.
+  `expected_calibration_error`; `reliability`, the bins of a calibration plot.
 - Losses of the joint distribution that `predict_joint` gives, ``(y_true, distribution)``: `joint_log_loss`,
   `joint_calibration_error`.
 - Scorers of fitted classifiers, for ``scoring=`` in scikit-learn, greater is better: `subset_accuracy`,
@@ -16,11 +16,13 @@ counts as a row that is not there.
 
 from pmdc.metrics.decisions import accuracy_by_variable, hamming_loss, sub_exact_loss, subset_loss
 from pmdc.metrics.probabilities import (
+    Reliability,
     brier_score,
     expected_calibration_error,
     joint_calibration_error,
     joint_log_loss,
     marginal_log_loss,
+    reliability,
 )
 from pmdc.metrics.scorers import (
     hamming_accuracy,
@@ -33,6 +35,7 @@ from pmdc.metrics.scorers import (
 )
 
 __all__ = [
+    "Reliability",
     "accuracy_by_variable",
     "brier_score",
     "expected_calibration_error",
@@ -45,6 +48,7 @@ __all__ = [
     "neg_expected_calibration_error",
     "neg_joint_log_loss",
     "neg_marginal_log_loss",
+    "reliability",
     "sub_exact_accuracy",
     "sub_exact_loss",
     "subset_accuracy",

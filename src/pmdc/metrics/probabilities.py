@@ -134,6 +134,52 @@ def expected_calibration_error(
     return float(np.mean(errors))
 
 
+class Reliability(NamedTuple):
+    """Confidence and accuracy of predicted states in bins of confidence; what `reliability` returns."""
+
+    weight: Floats
+    """The share of predictions in each bin."""
+    confidence: Floats
+    """Their mean confidence; 0 in an empty bin."""
+    accuracy: Floats
+    """The share of them that are right; 0 in an empty bin."""
+
+
+def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, sample_weight: Any = None) -> Reliability:
+    """The bins behind a calibration plot: predicted states of all class variables together, by their confidence.
+
+    Parameters
+    ----------
+    y_true, proba, classes : as in `marginal_log_loss`
+    n_bins : int, default=10
+        The number of bins, as in `expected_calibration_error`.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> from pmdc.metrics import reliability
+    >>> reliability(["no", "yes"], [[1.0, 0.0], [0.8, 0.2]], ["no", "yes"], n_bins=2).accuracy
+    array([0. , 0.5])
+    """
+    check_count("n_bins", n_bins, 1)
+    marginals = _read_marginals(y_true, proba, classes)
+    weights = np.tile(read_weights(sample_weight, len(marginals[0].codes)), len(marginals))
+    confidence = np.concatenate([proba.max(axis=1) for _, proba, _ in marginals])
+    right = np.concatenate([proba.argmax(axis=1) == codes for _, proba, codes in marginals])
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+    places = np.searchsorted(edges, confidence)
+    total, confident, accurate = (
+        np.bincount(places, weights * values, minlength=n_bins)
+        for values in (np.ones_like(confidence), confidence, right)
+    )
+    filled = np.where(total > 0, total, 1.0)
+    return Reliability(total / total.sum(), confident / filled, accurate / filled)
+
+
 # Joint distribution -------------------------------------------------------------------------------------------
 
 
