@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from pmdc.extras import require
+
 app = typer.Typer(help="Probabilistic multi-dimensional classification.", no_args_is_help=True, add_completion=False)
 
 
@@ -38,6 +40,8 @@ def benchmark(
     from pmdc.evaluation.runner import origins
 
     try:
+        for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work
+            require(module)
         store = run(
             sets if sets == "all" else _listed(sets),
             methods=None if methods == "all" else _listed(methods),
@@ -53,7 +57,7 @@ def benchmark(
         )
         records = store.frame()
         written = write_report(store, out, origins(sorted(records["data_set"].unique()), data_dir))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         sys.stderr.write(f"pmdc benchmark: {error}\n")
         raise typer.Exit(2) from None
     failed = int((records["status"] == "failed").sum())

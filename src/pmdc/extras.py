@@ -5,7 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_EXTRAS = {"pandas": "data", "statsmodels": "data", "scikit_posthocs": "benchmark", "rich": "cli", "matplotlib": "plot"}
+_EXTRAS = {
+    "pandas": "data",
+    "statsmodels": "data",
+    "scikit_posthocs": "benchmark",
+    "rich": "cli",
+    "matplotlib": "benchmark",
+}
 
 
 def require(module: str) -> Any:

@@ -162,6 +162,20 @@ def test_the_command_line_tells_mistakes_without_a_traceback(tmp_path):
     assert "benchmark" in tour.stdout
 
 
+def test_a_missing_extra_is_told_before_the_work_starts(table, tmp_path):
+    program = f"""
+import sys
+sys.modules["scikit_posthocs"] = None
+sys.argv = ["pmdc", "benchmark", "--sets", {table!r}, "--classes", "y0", "--out", {str(tmp_path / "new")!r}]
+from pmdc.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'pip install "pmdc[benchmark]"' in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
 def test_records_that_belong_together_are_written_together(tmp_path):
     store = Store(tmp_path / "results.sqlite", {"a": 1})
     good = Record(("s", 0, "m", "e"), {"hamming_loss": 0.5})

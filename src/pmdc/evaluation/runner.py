@@ -280,6 +280,7 @@ def _in_silence(results: Iterator[list[Record]], total: int, done: int) -> Itera
 
 def _watch(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
     """Cells done, remaining time and the running mean of the Hamming loss of each method."""
+    require("rich")
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
