@@ -268,6 +268,11 @@ def score_parent_sets(
     return [pruning.table(child, table) for child, table in enumerate(tables)]
 
 
+def class_part(parents: ParentSet, n_classes: int) -> ParentSet:
+    """The class variables of a parent set."""
+    return tuple(v for v in parents if v < n_classes)
+
+
 def settle_features(table: ScoreTable, n_classes: int) -> dict[ParentSet, tuple[float, ParentSet]]:
     """For each set of class variables the best choice of discrete features beside it.
 
@@ -276,7 +281,7 @@ def settle_features(table: ScoreTable, n_classes: int) -> dict[ParentSet, tuple[
     """
     best: dict[ParentSet, tuple[float, ParentSet]] = {}
     for parents, score in table.items():
-        classes = tuple(v for v in parents if v < n_classes)
+        classes = class_part(parents, n_classes)
         if classes not in best or score > best[classes][0]:
             best[classes] = (score, parents)
     return best

@@ -27,6 +27,7 @@ from pmdc.candidates import (
     ParentSet,
     ScoreTable,
     backoff_chains,
+    class_part,
     predicted_models,
     restrict,
     score_parent_sets,
@@ -261,7 +262,7 @@ class GBNC(MultiDimensionalClassifier):
             scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
             structure, chosen = self._find_structure(scores)
             # Compiled before the winners are fitted: a network too wide for exact inference is refused here.
-            class_parents = [tuple(v for v in members if v < len(classes.names)) for members in chosen]
+            class_parents = [class_part(members, len(classes.names)) for members in chosen]
             self._junction_tree = JunctionTree(classes.sizes, class_parents)
             backoff = self.backoff == "parents"
             tasks = [

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pmdc.candidates import ParentSet
+from pmdc.candidates import ParentSet, class_part
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask, Preparation
 from pmdc.partition import Configurations, Partition
 from pmdc.table import UNKNOWN, Codes, Features, Floats
@@ -109,7 +109,7 @@ class Network:
     @property
     def class_parents(self) -> list[ParentSet]:
         """The class variables among the parents of each class variable."""
-        return [tuple(v for v in node.parents if v < len(self.nodes)) for node in self.nodes]
+        return [class_part(node.parents, len(self.nodes)) for node in self.nodes]
 
     @property
     def cells_per_row(self) -> int:

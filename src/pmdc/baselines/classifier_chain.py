@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from pmdc.baselines.base import Baseline, no_codes, one_hot
 from pmdc.checks import check_choice, check_count
 from pmdc.inference import OutcomeDistribution
-from pmdc.inference.base import BaseDistribution
+from pmdc.inference.base import BaseDistribution, draw
 from pmdc.inference.decisions import LOSSES
 from pmdc.learners.base import Preparation
 from pmdc.network import Node
@@ -221,9 +221,7 @@ class ChainDistribution(BaseDistribution):
         inputs = np.repeat(self._inputs, n, axis=0)
         codes = np.zeros((len(inputs), len(self._chain.order)), dtype=np.int64)
         for place, k in enumerate(self._chain.order):
-            cumulative = np.exp(self._chain.log_proba(place, inputs, codes)).cumsum(axis=1)
-            drawn = random.random_sample(len(inputs)) * cumulative[:, -1]
-            codes[:, k] = (cumulative <= drawn[:, None]).sum(axis=1)
+            codes[:, k] = draw(np.exp(self._chain.log_proba(place, inputs, codes)), random)
         return codes.reshape(len(self), n, -1)
 
     def enumerate(self) -> OutcomeDistribution:

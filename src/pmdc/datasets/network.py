@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch, check_random_state
 
+from pmdc.columns import Codes, Floats
 from pmdc.extras import require
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from pmdc.inference.distribution import JointDistribution
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 RandomState = int | np.random.RandomState | None
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from pmdc.columns import Array, Codes, Floats
+
+__all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "draw"]
 
 
 class ClassTable(Protocol):
@@ -169,3 +169,14 @@ class BaseDistribution(ABC):
                 UserWarning,
                 stacklevel=3,
             )
+
+
+def draw(probabilities: Floats, random: np.random.RandomState) -> Codes:
+    """Draw from the distributions along the last axis, by inversion.
+
+    A uniform number is below one, so times the total it is below the total: a state of probability zero,
+    at which the cumulative probability does not grow, is never drawn.
+    """
+    cumulative = np.cumsum(probabilities, axis=-1)
+    uniform = random.random_sample(probabilities.shape[:-1]) * cumulative[..., -1]
+    return (cumulative <= uniform[..., None]).sum(axis=-1)

@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats
+from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, draw
 from pmdc.inference.junction_tree import JunctionTree, check_tables, outcome_log_prob
 
 
@@ -90,16 +90,5 @@ class JointDistribution(BaseDistribution):
         every = np.broadcast_to(np.arange(len(self))[:, None], (len(self), n))
         for k in TopologicalSorter(dict(enumerate(self.parents))).static_order():
             conditional = self.log_tables[k][(every, *(codes[:, :, p] for p in self.parents[k]))]
-            codes[:, :, k] = _draw(np.exp(conditional), random)
+            codes[:, :, k] = draw(np.exp(conditional), random)
         return codes
-
-
-def _draw(probabilities: Floats, random: np.random.RandomState) -> Codes:
-    """Draw from the distributions along the last axis, by inversion.
-
-    A uniform number is below one, so times the total it is below the total: a state of probability zero,
-    at which the cumulative probability does not grow, is never drawn.
-    """
-    cumulative = np.cumsum(probabilities, axis=-1)
-    uniform = random.random_sample(probabilities.shape[:-1]) * cumulative[..., -1]
-    return (cumulative <= uniform[..., None]).sum(axis=-1)

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmdc.columns import Codes, Floats
 from pmdc.inference.elimination import greedy_elimination, moral_graph
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 Semiring = Callable[[Floats, tuple[int, ...]], Floats]
 """How a log potential, which may be overwritten, is reduced over axes; products are always sums of logs."""
 Messages = dict[int, Floats]

@@ -170,8 +170,7 @@ def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, samp
     weights = np.tile(read_weights(sample_weight, len(marginals[0].codes)), len(marginals))
     confidence = np.concatenate([proba.max(axis=1) for _, proba, _ in marginals])
     right = np.concatenate([proba.argmax(axis=1) == codes for _, proba, codes in marginals])
-    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    places = np.searchsorted(edges, confidence)
+    places = _bins(confidence, n_bins)
     total, confident, accurate = (
         np.bincount(places, weights * values, minlength=n_bins)
         for values in (np.ones_like(confidence), confidence, right)
@@ -347,9 +346,13 @@ def _warn_unknown(marginal: _Marginal, k: int) -> None:
         )
 
 
+def _bins(confidence: Floats, n_bins: int) -> Codes:
+    """The bin of each confidence: ``((b-1)/B, b/B]``, and 0 in the first."""
+    return np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
+
+
 def _calibration_error(confidence: Floats, right: npt.NDArray[np.bool_], n_bins: int, weights: Floats) -> float:
-    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    excess = np.bincount(np.searchsorted(edges, confidence), weights * (right - confidence))
+    excess = np.bincount(_bins(confidence, n_bins), weights * (right - confidence))
     return float(np.abs(excess).sum() / weights.sum())  # w_b |acc_b - conf_b| of a bin is the size of its mean excess
 
 
