@@ -1,9 +1,18 @@
-"""Where the benchmark tables are, for the tests that need them."""
+"""Where the benchmark tables are, for the tests that need them, and how hypothesis searches.
+
+The same examples in every run, and no deadline: whether a change may land must depend neither on chance nor on how
+busy the machine is. ``HYPOTHESIS_PROFILE=explore`` looks for new examples.
+"""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(scope="session")
