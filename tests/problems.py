@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from pmdc.table import Features
+
 
 class States:
     """Class variables `A`, `B`, ... whose states are strings; codes and back for two-dimensional arrays."""
@@ -70,3 +72,8 @@ def random_scores(class_variables, seed, *, sets=10, most_parents=3):
             parents = frozenset(random.choice(others, size=size, replace=False).tolist())
             scores[name][parents] = float(random.normal(-9.0 + size, 2.0))
     return scores
+
+
+def numbers(X):
+    """The inputs of a local model without discrete ones."""
+    return Features(X, np.empty((len(X), 0), dtype=np.int64))

@@ -190,7 +190,7 @@ def test_unseen_categories_and_zero_probabilities(model):
     model.set_params(estimator=DecisionTreeClassifier(random_state=0)).fit(X[:200], Y[:200])
     assert np.isfinite(model.predict_joint(X[200:]).log_prob(Y[200:])).all()
     new = X[:3].assign(d0="new")
-    with pytest.warns(UserWarning, match="column 'd0'.*All indicators"):
+    with pytest.warns(UserWarning, match="column 'd0'.*none of the known values"):
         model.predict(new)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -14,6 +14,7 @@ from pmdc.candidates import backoff_chains
 from pmdc.learners import make_learner
 from pmdc.network import Network, fit_node
 from pmdc.table import Features
+from problems import numbers
 
 SIZES = (3, 2, 3)
 
@@ -41,7 +42,7 @@ def test_frequency_tables_follow_the_formula(seed, weighted):
     n = int(rng.integers(1, 15))
     codes = rng.integers(0, SIZES, size=(n, 3))
     weights = rng.uniform(0.1, 3.0, size=n) if weighted else np.ones(n)
-    learner = make_learner(None, np.empty((n, 0)), weights, weighted=weighted)
+    learner = make_learner(None, numbers(np.empty((n, 0))), weights, weighted=weighted)
     levels = [(1, 2), (2,), ()]
     node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [levels], weights, backoff=True)
     every = np.array(list(np.ndindex(1, *SIZES[1:])))
@@ -62,10 +63,10 @@ def test_nothing_is_zero_and_all_sums_to_one_for_every_learner(estimator):
     codes[codes[:, 1] == 1, 0] = 2  # one state only
     codes[(codes[:, 1] == 0) & (codes[:, 2] == 0), 2] = 1  # a configuration without rows
     X = rng.normal(size=(n, 2))
-    learner = make_learner(estimator, X, np.ones(n), weighted=False, random_state=0)
+    learner = make_learner(estimator, numbers(X), np.ones(n), weighted=False, random_state=0)
     node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (1,), ()]], np.ones(n), backoff=True)
     every = np.repeat(np.array(list(np.ndindex(1, *SIZES[1:]))), 20, axis=0)
-    far = learner.prepare(10 * rng.normal(size=(len(every), 2)))
+    far = learner.prepare(numbers(10 * rng.normal(size=(len(every), 2))))
     answer = np.exp(node.log_proba(far, every))
     np.testing.assert_allclose(answer.sum(axis=1), 1.0)
     assert np.isfinite(node.log_proba(far, every)).all()
@@ -75,14 +76,14 @@ def test_a_part_with_all_states_keeps_its_own_answer():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, SIZES, size=(300, 3))
     X = rng.normal(size=(300, 2))
-    learner = make_learner(GaussianNB(), X, np.ones(300), weighted=False)
+    learner = make_learner(GaussianNB(), numbers(X), np.ones(300), weighted=False)
     fit = partial(fit_node, learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (1,), ()]], np.ones(300))
     np.testing.assert_array_equal(fit(backoff=True).log_proba(X, codes), fit(backoff=False).log_proba(X, codes))
 
 
 def test_without_backoff_absent_states_are_zero_and_absent_configurations_uniform():
     codes = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 1], [2, 0, 1]])
-    learner = make_learner(None, np.empty((4, 0)), np.ones(4), weighted=False, backoff="none")
+    learner = make_learner(None, numbers(np.empty((4, 0))), np.ones(4), weighted=False, backoff="none")
     node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (2,), ()]], np.ones(4), backoff=False)
     asked = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 0, -1]])
     answer = np.exp(node.log_proba(np.empty((4, 0)), asked))
@@ -92,7 +93,7 @@ def test_without_backoff_absent_states_are_zero_and_absent_configurations_unifor
 def test_an_unseen_value_is_answered_without_that_parent_whatever_the_chain_says():
     rng = np.random.default_rng(2)
     codes = rng.integers(0, SIZES, size=(200, 3))
-    learner = make_learner(None, np.empty((200, 0)), np.ones(200), weighted=False)
+    learner = make_learner(None, numbers(np.empty((200, 0))), np.ones(200), weighted=False)
     chains = backoff_chains({(1,): -9.0, (2,): -1.0, (): -20.0}, (1, 2), 2)
     assert chains == [[(1, 2), (2,), ()], [(1,), ()]]
     node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, chains, np.ones(200), backoff=True)
@@ -106,7 +107,7 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     n = 100
     codes = rng.integers(0, (2, 3, 2), size=(n, 3))  # two class variables and one discrete feature
     X = rng.normal(size=(n, 2))
-    learner = make_learner(None, X, np.ones(n), weighted=False)
+    learner = make_learner(None, numbers(X), np.ones(n), weighted=False)
     sizes = (2, 3, 2)
     nodes = [
         fit_node(learner, 0, codes[:, 0], 2, codes, sizes, [[()]], np.ones(n), True),
@@ -120,4 +121,4 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     assert [table.shape for table in tables] == [(7, 2), (7, 2, 3)]
     for state in range(2):
         asked = np.column_stack([np.full(7, state), np.zeros(7, dtype=int), codes[:7, 2]])
-        np.testing.assert_array_equal(tables[1][:, state], nodes[1].log_proba(learner.prepare(X[:7]), asked))
+        np.testing.assert_array_equal(tables[1][:, state], nodes[1].log_proba(learner.prepare(numbers(X[:7])), asked))

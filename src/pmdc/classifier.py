@@ -248,7 +248,7 @@ class GBNC(MultiDimensionalClassifier):
         rules = self._rules()
         learner = make_learner(
             self.estimator,
-            features.continuous,
+            features.numbers(),
             sample_weight,
             weighted=weighted,
             random_state=self.random_state,

@@ -126,7 +126,7 @@ class Network:
         discrete features and continuous features are fixed by the row, class-variable parents run through all
         their configurations.
         """
-        X = self.prepare(features.continuous)
+        X = self.prepare(features.numbers())
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         tables = []
         for node, parents in zip(self.nodes, self.class_parents, strict=True):

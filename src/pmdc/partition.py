@@ -63,7 +63,7 @@ class Partition:
                 f"a parent set with {' x '.join(map(str, own))} configurations cannot be numbered; "
                 "lower max_parents or max_discrete_parents, or merge rare states of the discrete features."
             )
-        observed, self.part = np.unique(_numbers(codes, self.parents, own), return_inverse=True)
+        observed, self.part = _unique(_numbers(codes, self.parents, own), math.prod(own))
         self.n_parts = len(observed)
         self.configurations = Configurations(self.parents, own, observed)
 
@@ -77,3 +77,13 @@ def _numbers(codes: Codes, parents: Sequence[int], sizes: Sequence[int]) -> Code
     for parent, size in zip(parents, sizes, strict=True):
         number = number * size + codes[:, parent]
     return number
+
+
+def _unique(numbers: Codes, most: int) -> tuple[Codes, Codes]:
+    """The different numbers, sorted, and the place of each among them; counted where they are few, otherwise sorted."""
+    if most > 4 * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(most, dtype=bool)
+    present[numbers] = True
+    place = np.cumsum(present) - 1
+    return np.flatnonzero(present), place[numbers]

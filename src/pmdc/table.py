@@ -59,6 +59,14 @@ class Features:
     def rows(self, index: slice | Array) -> Features:
         return Features(self.continuous[index], self.discrete[index])
 
+    def numbers(self) -> Features:
+        """The continuous features alone."""
+        return Features(self.continuous, self.discrete[:, :0])
+
+    def with_discrete(self, codes: Codes) -> Features:
+        """More discrete columns behind these."""
+        return Features(self.continuous, np.hstack([self.discrete, codes]))
+
 
 # Features -----------------------------------------------------------------------------------------------------
 

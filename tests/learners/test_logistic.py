@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from pmdc.learners import Logistic
-from pmdc.learners.logistic import fit_softmax, standardisation
+from pmdc.learners.inputs import Affine
+from pmdc.learners.logistic import fit_softmax
 
 
 def objective(X, y, weights, C, coef, intercept):
@@ -102,8 +103,8 @@ def test_a_constant_column_is_constant_whatever_the_weights():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = np.column_stack([np.full(50_000, 0.1), rng.normal(size=50_000)])
-        mean, scale = standardisation(X, rng.random(50_000))
-        assert (mean[0], scale[0]) == (0.1, 1.0)
+        affine = Affine.standard(X, rng.random(50_000))
+        assert (affine.shift[0], affine.width[0]) == (0.1, 1.0)
 
 
 def test_many_states_take_little_memory():

@@ -34,13 +34,11 @@ class BinaryRelevance(Baseline):
     """
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        inputs = self._inputs(features)
         self._models = [
-            self._fit_target(inputs, k, codes[:, k], size, sample_weight, weighted)
+            self._fit_target(features, self._input_sizes, k, codes[:, k], size, sample_weight, weighted)
             for k, size in enumerate(self._classes.sizes)
         ]
 
     def _distribution(self, features: Features) -> JointDistribution:
-        inputs = self._inputs(features)
-        tables = [node.log_proba(prepare(inputs), no_codes(len(inputs))) for node, prepare in self._models]
+        tables = [node.log_proba(prepare(features), no_codes(len(features))) for node, prepare in self._models]
         return JointDistribution(self._classes, [()] * len(tables), tables)

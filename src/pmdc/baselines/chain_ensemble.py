@@ -92,7 +92,6 @@ class ChainEnsemble(Baseline):
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         random = check_random_state(self.random_state)
-        inputs = self._inputs(features)
         n, n_variables = codes.shape
         self._chains: list[Chain] = []
         for _ in range(self.n_chains):
@@ -102,7 +101,7 @@ class ChainEnsemble(Baseline):
                 drawn = np.bincount(random.randint(n, size=n), minlength=n)
                 rows, weights = np.flatnonzero(drawn), sample_weight * drawn
             self._chains.append(
-                fit_chain(self, order, inputs[rows], codes[rows], weights[rows], weighted or self.bootstrap)
+                fit_chain(self, order, features.rows(rows), codes[rows], weights[rows], weighted or self.bootstrap)
             )
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
         self.orders_ = [[self._classes.names[k] for k in chain.order] for chain in self._chains]
@@ -113,14 +112,12 @@ class ChainEnsemble(Baseline):
     def _decide(self, features: Features, loss: str) -> Codes:
         if loss != "vote":
             return super()._decide(features, loss)
-        inputs = self._inputs(features)
-        votes = np.stack([chain.greedy(inputs) for chain in self._chains])
+        votes = np.stack([chain.greedy(features) for chain in self._chains])
         counts = [(votes[:, :, k, None] == np.arange(size)).sum(axis=0) for k, size in enumerate(self._classes.sizes)]
         return np.column_stack([count.argmax(axis=1) for count in counts])
 
     def _distribution(self, features: Features) -> MixtureDistribution:
-        inputs = self._inputs(features)
-        components = [ChainDistribution(self._classes, chain, inputs) for chain in self._chains]
+        components = [ChainDistribution(self._classes, chain, features) for chain in self._chains]
         return MixtureDistribution(self._classes, components, self.n_samples, self._sampling_seed)
 
 

@@ -53,16 +53,17 @@ class ClassPowerset(Baseline):
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
-        inputs = self._inputs(features)
-        self._model = self._fit_target(inputs, 0, outcome.ravel(), len(self._outcomes), sample_weight, weighted)
-        unseen = math.prod(self._classes.sizes) - len(self._outcomes)
+        n_outcomes = len(self._outcomes)
+        self._model = self._fit_target(
+            features, self._input_sizes, 0, outcome.ravel(), n_outcomes, sample_weight, weighted
+        )
+        unseen = math.prod(self._classes.sizes) - n_outcomes
         self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
 
     def _cells_per_row(self) -> int:
         return len(self._outcomes)
 
     def _distribution(self, features: Features) -> OutcomeDistribution:
-        inputs = self._inputs(features)
         node, prepare = self._model
-        log_p = node.log_proba(prepare(inputs), no_codes(len(inputs))) + math.log1p(-self._rest)
-        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(inputs), self._rest))
+        log_p = node.log_proba(prepare(features), no_codes(len(features))) + math.log1p(-self._rest)
+        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(features), self._rest))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from pmdc.baselines.base import Baseline, no_codes, one_hot
+from pmdc.baselines.base import Baseline, no_codes
 from pmdc.checks import check_choice, check_count
 from pmdc.inference import OutcomeDistribution
 from pmdc.inference.base import BaseDistribution, draw
@@ -107,12 +107,11 @@ class ClassifierChain(Baseline):
             raise ValueError(f"validation_size={self.validation_size!r} must be a share between 0 and 1.")
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        inputs = self._inputs(features)
-        order = self._choose_order(inputs, codes, sample_weight, weighted)
-        self._chain = fit_chain(self, order, inputs, codes, sample_weight, weighted)
+        order = self._choose_order(features, codes, sample_weight, weighted)
+        self._chain = fit_chain(self, order, features, codes, sample_weight, weighted)
         self.order_ = [self._classes.names[k] for k in order]
 
-    def _choose_order(self, inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
+    def _choose_order(self, inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
         given = tuple(range(len(self._classes.names)))
         if self.order is None:
             return given
@@ -139,7 +138,7 @@ class ClassifierChain(Baseline):
     def _best_order(
         self,
         orders: Sequence[tuple[int, ...]],
-        inputs: Floats,
+        inputs: Features,
         codes: Codes,
         sample_weight: Floats,
         weighted: bool,
@@ -150,19 +149,19 @@ class ClassifierChain(Baseline):
         train, test = train_test_split(np.arange(len(codes)), test_size=self.validation_size, random_state=random)
         losses = []
         for order in dict.fromkeys(orders):
-            chain = fit_chain(self, order, inputs[train], codes[train], sample_weight[train], weighted)
-            wrong = chain.greedy(inputs[test]) != codes[test]
+            chain = fit_chain(self, order, inputs.rows(train), codes[train], sample_weight[train], weighted)
+            wrong = chain.greedy(inputs.rows(test)) != codes[test]
             losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=sample_weight[test]), order))
         return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
 
     def _decide(self, features: Features, loss: str) -> Codes:
-        return self._chain.greedy(self._inputs(features)) if loss == "greedy" else super()._decide(features, loss)
+        return self._chain.greedy(features) if loss == "greedy" else super()._decide(features, loss)
 
     def _cells_per_row(self) -> int:
         return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
 
     def _distribution(self, features: Features) -> ChainDistribution:
-        return ChainDistribution(self._classes, self._chain, self._inputs(features))
+        return ChainDistribution(self._classes, self._chain, features)
 
 
 class Chain:
@@ -171,14 +170,13 @@ class Chain:
     def __init__(self, order: tuple[int, ...], links: Sequence[tuple[Node, Preparation]], sizes: Sequence[int]):
         self.order, self.links, self.sizes = order, links, sizes
 
-    def log_proba(self, place: int, inputs: Floats, codes: Codes) -> Floats:
+    def log_proba(self, place: int, inputs: Features, codes: Codes) -> Floats:
         """log P(link | x, links before), the latter read off the codes of all class variables."""
-        before = self.order[:place]
-        seen = np.hstack([inputs, one_hot(codes[:, before], [self.sizes[j] for j in before])])
+        seen = inputs.with_discrete(codes[:, self.order[:place]])
         node, prepare = self.links[place]
         return node.log_proba(prepare(seen), no_codes(len(seen)))
 
-    def greedy(self, inputs: Floats) -> Codes:
+    def greedy(self, inputs: Features) -> Codes:
         codes = np.zeros((len(inputs), len(self.order)), dtype=np.int64)
         for place, k in enumerate(self.order):
             codes[:, k] = self.log_proba(place, inputs, codes).argmax(axis=1)
@@ -186,15 +184,16 @@ class Chain:
 
 
 def fit_chain(
-    owner: Baseline, order: tuple[int, ...], inputs: Floats, codes: Codes, sample_weight: Floats, weighted: bool
+    owner: Baseline, order: tuple[int, ...], inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool
 ) -> Chain:
     """Fit the links of a chain with the estimator of `owner`."""
     sizes = owner._classes.sizes
     links = []
     for place, k in enumerate(order):
         before = order[:place]
-        seen = np.hstack([inputs, one_hot(codes[:, before], [sizes[j] for j in before])])
-        links.append(owner._fit_target(seen, k, codes[:, k], sizes[k], sample_weight, weighted))
+        seen = inputs.with_discrete(codes[:, before])
+        seen_sizes = [*owner._input_sizes, *(sizes[j] for j in before)]
+        links.append(owner._fit_target(seen, seen_sizes, k, codes[:, k], sizes[k], sample_weight, weighted))
     return Chain(order, links, sizes)
 
 
@@ -205,7 +204,7 @@ class ChainDistribution(BaseDistribution):
     refused where there are too many.
     """
 
-    def __init__(self, class_table: ClassTable, chain: Chain, inputs: Floats):
+    def __init__(self, class_table: ClassTable, chain: Chain, inputs: Features):
         super().__init__(class_table, len(inputs))
         self._chain = chain
         self._inputs = inputs
@@ -218,7 +217,7 @@ class ChainDistribution(BaseDistribution):
         return total
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        inputs = np.repeat(self._inputs, n, axis=0)
+        inputs = self._inputs.rows(np.repeat(np.arange(len(self)), n))
         codes = np.zeros((len(inputs), len(self._chain.order)), dtype=np.int64)
         for place, k in enumerate(self._chain.order):
             codes[:, k] = draw(np.exp(self._chain.log_proba(place, inputs, codes)), random)
@@ -254,13 +253,16 @@ class ChainDistribution(BaseDistribution):
         """log P(link | x, prefix) for all rows and prefixes, shape (n, n_prefixes, n_states); many rows at a time."""
         n, size = len(self), self._chain.sizes[self._chain.order[place]]
         answers = np.empty((n, len(prefixes), size))
-        step = max(1, _BATCH_CELLS // max(1, n * (self._inputs.shape[1] + sum(self._chain.sizes))))
+        step = max(1, _BATCH_CELLS // max(1, n * (self._width() + sum(self._chain.sizes))))
         for start in range(0, len(prefixes), step):
             some = prefixes[start : start + step]
-            inputs = np.repeat(self._inputs, len(some), axis=0)
+            inputs = self._inputs.rows(np.repeat(np.arange(n), len(some)))
             codes = np.tile(some, (n, 1))
             answers[:, start : start + step] = self._chain.log_proba(place, inputs, codes).reshape(n, len(some), size)
         return answers
+
+    def _width(self) -> int:
+        return self._inputs.continuous.shape[1] + self._inputs.discrete.shape[1]
 
     def marginals(self) -> list[Floats]:
         return self.enumerate().marginals()

@@ -9,7 +9,8 @@ loss is fitted twice. Every family turns an estimator and a seed into classifier
 - CC-H, CC-S: a chain by the paper's protocol: the given order and 10 random ones, tried on 20 % of the training rows,
   the best for each loss fitted again on all of them;
 - ECC: an ensemble of 10 chains, by vote;
-- MultiOutput: scikit-learn's `MultiOutputClassifier`, with indicators for discrete features.
+- MultiOutput: scikit-learn's `MultiOutputClassifier`, with indicators for discrete features (none for `NaiveBayes`,
+  which knows discrete features itself).
 """
 
 from __future__ import annotations
@@ -23,18 +24,17 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
-from pmdc.learners import Logistic
+from pmdc.learners import Logistic, NaiveBayes
 from pmdc.table import ClassTable
 
 ESTIMATORS: dict[str, Callable[[], BaseEstimator]] = {
     "logistic": Logistic,
-    "naive-bayes": GaussianNB,
+    "naive-bayes": NaiveBayes,
     "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3),
     "boosting": HistGradientBoostingClassifier,
 }
@@ -74,10 +74,12 @@ class PlainMultiOutput(BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> PlainMultiOutput:
         self._classes = ClassTable.fit(y)
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        discrete = make_column_selector(dtype_exclude="number")
-        indicators = make_column_transformer((encoder, discrete), remainder="passthrough")
-        self._pipeline = make_pipeline(indicators, MultiOutputClassifier(self.estimator))
+        steps: list[Any] = [MultiOutputClassifier(self.estimator)]
+        if not isinstance(self.estimator, NaiveBayes):
+            encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+            discrete = make_column_selector(dtype_exclude="number")
+            steps.insert(0, make_column_transformer((encoder, discrete), remainder="passthrough"))
+        self._pipeline = make_pipeline(*steps)
         self._pipeline.fit(X, self._classes.encode(y))
         seen = self._pipeline[-1].classes_
         self.classes_ = [states[codes] for states, codes in zip(self._classes.states, seen, strict=True)]

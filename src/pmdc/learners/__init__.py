@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_random_state
 
 from pmdc.learners.base import LocalLearner, LocalModels, LocalTask
-from pmdc.learners.estimator import EstimatorLearner, MinMax, random_states
+from pmdc.learners.estimator import EstimatorLearner, random_states
 from pmdc.learners.logistic import Logistic, LogisticLearner
-from pmdc.table import Floats
+from pmdc.learners.naive_bayes import NaiveBayes, NaiveBayesLearner
+from pmdc.table import Features, Floats
 
-__all__ = ["LocalLearner", "LocalModels", "LocalTask", "Logistic", "make_learner"]
+__all__ = ["LocalLearner", "LocalModels", "LocalTask", "Logistic", "NaiveBayes", "make_learner"]
 
 
 def make_learner(
     estimator: Any,
-    X: Floats,
+    inputs: Features,
     sample_weight: Floats,
+    sizes: Sequence[int] = (),
     *,
     weighted: bool,
     random_state: Any = None,
     backoff: str = "parents",
     has_discrete: bool = True,
 ) -> LocalLearner:
-    """The learner that runs an estimator: our own engine for `Logistic` (or None), clones for any other.
+    """The learner that runs an estimator: our own engines where there is one, clones for any other.
 
     Parameters
     ----------
     estimator : scikit-learn classifier or None
-    X : array of shape (n, d)
-        Continuous features of the training rows.
+    inputs : Features
+        What the models see of the training rows.
     sample_weight : array of shape (n,)
+    sizes : sequence of int
+        The number of values of each discrete input.
     weighted : bool
         Whether weights were given at all.
     random_state : int, RandomState or None
@@ -47,18 +54,27 @@ def make_learner(
     if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         example = f"{estimator.__name__}()" if isinstance(estimator, type) else "sklearn.naive_bayes.GaussianNB()"
         raise TypeError(f"estimator={estimator!r} is no scikit-learn classifier: give an instance, such as {example}.")
+    options = {
+        "smooth": backoff == "parents",
+        "paper": backoff == "paper" and has_discrete,
+        "min_max": backoff == "paper",
+    }
+    if type(estimator) is NaiveBayes or _is_plain_naive_bayes(estimator, sizes):
+        return NaiveBayesLearner(estimator, inputs, sample_weight, sizes, **options)
     reseed = random_state is not None
     seed = 0
     if reseed or any(value is None for value in random_states(estimator).values()):
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    options: dict[str, Any] = {
-        "weighted": weighted,
-        "seed": seed,
-        "reseed": reseed,
-        "smooth": backoff == "parents",
-        "paper": backoff == "paper" and has_discrete,
-    }
-    if backoff == "paper":
-        return EstimatorLearner(estimator, X, sample_weight, prepare=MinMax.fit(X), **options)
-    kind = LogisticLearner if type(estimator) is Logistic else EstimatorLearner
-    return kind(estimator, X, sample_weight, **options)
+    kind = LogisticLearner if type(estimator) is Logistic and backoff != "paper" else EstimatorLearner
+    return kind(estimator, inputs, sample_weight, sizes, weighted=weighted, seed=seed, reseed=reseed, **options)
+
+
+def _is_plain_naive_bayes(estimator: Any, sizes: Sequence[int]) -> bool:
+    """Whether `NaiveBayesLearner` gives the same models: no priors of its own, and numbers alone as inputs."""
+    return (
+        type(estimator) is GaussianNB
+        and estimator.priors is None
+        and isinstance(estimator.var_smoothing, Real)
+        and float(estimator.var_smoothing) > 0
+        and not sizes
+    )

@@ -1,6 +1,7 @@
 """The two protocols of phase P1: what learns local models, and what was learned.
 
-A `LocalLearner` knows the continuous features of the training rows. Given one class variable and one partition
+A `LocalLearner` knows the inputs of the training rows: the continuous features in a `GBNC`, where discrete ones divide
+the rows, and discrete ones too in the baselines. Given one class variable and one partition
 of the rows it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either their
 log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
 """
@@ -14,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from pmdc.partition import Partition
-from pmdc.table import Codes, Floats
+from pmdc.table import Codes, Features, Floats
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class LocalTask:
     partition: Partition
 
 
-Preparation = Callable[[Floats], Floats]
-"""Brings the continuous features of any rows into the form that the models use."""
+Preparation = Callable[[Features], Floats]
+"""Brings the inputs of any rows into the form that the models use."""
 
 
 class LocalModels(Protocol):
@@ -53,7 +54,7 @@ class LocalModels(Protocol):
 
 
 class LocalLearner(Protocol):
-    """Fits local models on the continuous features of the training rows."""
+    """Fits local models on the inputs of the training rows."""
 
     prepare: Preparation
 

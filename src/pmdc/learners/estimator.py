@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, fill_zeros, rows_by_part
-from pmdc.table import Codes, Floats
+from pmdc.learners.inputs import Affine, Indicators
+from pmdc.table import Codes, Features, Floats
 
 
 @dataclass(frozen=True)
@@ -48,27 +49,6 @@ class EstimatorModels:
         return out
 
 
-def as_it_is(X: Floats) -> Floats:
-    """The preparation that does nothing."""
-    return X
-
-
-@dataclass(frozen=True)
-class MinMax:
-    """The preparation of the paper's experiments: features scaled to [0, 1] over the training rows."""
-
-    low: Floats
-    width: Floats
-
-    @classmethod
-    def fit(cls, X: Floats) -> MinMax:
-        low, high = X.min(axis=0), X.max(axis=0)
-        return cls(low, np.where(high > low, high - low, 1.0))
-
-    def __call__(self, X: Floats) -> Floats:
-        return (X - self.low) / self.width
-
-
 def random_states(estimator: BaseEstimator) -> dict[str, Any]:
     """Every `random_state` of an estimator, nested ones included."""
     parameters = sorted(estimator.get_params(deep=True).items())
@@ -82,10 +62,12 @@ class EstimatorLearner:
     ----------
     estimator : scikit-learn classifier or None
         Cloned for each part; None fits the frequencies of the states alone.
-    X : array of shape (n, d)
-        Continuous features of the training rows. Without any, the frequencies of the states are all there is
-        to learn, whatever the estimator.
+    inputs : Features
+        Continuous and discrete inputs of the training rows. Without any, the frequencies of the states are all there
+        is to learn, whatever the estimator.
     sample_weight : array of shape (n,)
+    sizes : sequence of int
+        The number of values of each discrete input; the estimator sees them as indicators.
     weighted : bool
         Whether weights were given; only then are they handed to the estimator.
     seed : int
@@ -99,22 +81,23 @@ class EstimatorLearner:
         Do as the paper's code for tables with discrete features: a part whose rows all agree in the continuous
         features but not in the state is answered by the uniform distribution and adds nothing to the
         log-likelihood.
-    prepare : function
-        What is done to the continuous features, of these rows and of those to predict.
+    min_max : bool
+        Whether inputs are scaled to [0, 1] over the training rows.
     """
 
     def __init__(
         self,
         estimator: BaseEstimator | None,
-        X: Floats,
+        inputs: Features,
         sample_weight: Floats,
+        sizes: Sequence[int] = (),
         *,
         weighted: bool = False,
         seed: int = 0,
         reseed: bool = False,
         smooth: bool = True,
         paper: bool = False,
-        prepare: Preparation = as_it_is,
+        min_max: bool = False,
     ):
         if estimator is not None and not hasattr(estimator, "predict_proba"):
             raise TypeError(
@@ -126,9 +109,12 @@ class EstimatorLearner:
                 f"sample_weight was given, but fit of estimator={estimator!r} does not take it. Choose another "
                 "classifier (weights are not passed into a Pipeline) or leave the weights out."
             )
-        self.estimator = estimator if X.shape[1] else None
-        self.prepare = prepare
-        self.X = prepare(X)
+        self.prepare: Preparation = Indicators(sizes)
+        self.X = self.prepare(inputs)
+        if min_max:
+            self.prepare = Indicators(sizes, Affine.min_max(self.X))
+            self.X = self.prepare(inputs)
+        self.estimator = estimator if self.X.shape[1] else None
         self.sample_weight = sample_weight
         self.weighted = weighted
         self.seed = seed

@@ -10,6 +10,7 @@ with one coefficient vector for two states and one for each state for more.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -24,7 +25,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_count
 from pmdc.learners.estimator import EstimatorLearner
-from pmdc.table import Array, Codes, Floats, read_weights
+from pmdc.learners.inputs import Affine, Indicators
+from pmdc.table import Array, Codes, Features, Floats, read_weights
 
 _LARGE = 600
 """Above this many coefficients a Hessian costs more than it saves, and L-BFGS takes over."""
@@ -181,30 +183,6 @@ def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tu
     return result.x, max(1, int(result.nit)), result.status != 1
 
 
-def standardisation(X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted means and standard deviations of the columns; a constant column keeps its scale."""
-    largest = np.abs(X).max(axis=0, initial=0.0)
-    largest[largest == 0] = 1.0
-    Z = X / largest  # so that squares neither overflow nor vanish
-    mean = weights @ Z / weights.sum()
-    scale = np.sqrt(weights @ (Z - mean) ** 2 / weights.sum())
-    # What rounding makes of the mean of a constant column is no variation.
-    noise = 10 * np.sqrt(len(X)) * np.finfo(float).eps * np.abs(mean)
-    constant = (X[:1] == X).all(axis=0) | (scale <= noise)
-    return np.where(constant, X[0], mean * largest), np.where(constant, 1.0, scale * largest)
-
-
-@dataclass(frozen=True)
-class Standardise:
-    """The preparation of the features for `Logistic`."""
-
-    mean: Floats
-    scale: Floats
-
-    def __call__(self, X: Floats) -> Floats:
-        return (X - self.mean) / self.scale
-
-
 class Logistic(ClassifierMixin, BaseEstimator):
     """Multinomial logistic regression on standardised features.
 
@@ -273,8 +251,9 @@ class Logistic(ClassifierMixin, BaseEstimator):
         weights = read_weights(sample_weight, len(X))
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self.mean_, self.scale_ = standardisation(X, weights)
-        standardised = Standardise(self.mean_, self.scale_)(X)
+        self._affine = Affine.standard(X, weights)
+        self.mean_, self.scale_ = self._affine.shift, self._affine.width
+        standardised = self._affine(X)
         self._softmax = fit_softmax(standardised, codes, weights, self.C, self.tol, self.max_iter)
         shown = slice(1, None) if len(self.classes_) == 2 else slice(None)
         self.coef_, self.intercept_ = self._softmax.coef[shown], self._softmax.intercept[shown]
@@ -285,7 +264,7 @@ class Logistic(ClassifierMixin, BaseEstimator):
         """Logarithms of the probabilities, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._softmax.predict_log_proba(Standardise(self.mean_, self.scale_)(X))
+        return self._softmax.predict_log_proba(self._affine(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, shape (n, n_classes)."""
@@ -300,11 +279,19 @@ class Logistic(ClassifierMixin, BaseEstimator):
 class LogisticLearner(EstimatorLearner):
     """`LocalLearner` of `Logistic`: standardises once over all rows, then fits each part without overhead."""
 
-    def __init__(self, estimator: Logistic, X: Floats, sample_weight: Floats, **options: Any):
+    def __init__(
+        self,
+        estimator: Logistic,
+        inputs: Features,
+        sample_weight: Floats,
+        sizes: Sequence[int] = (),
+        **options: Any,
+    ):
         estimator.check_parameters()
         self.C, self.tol, self.max_iter = estimator.C, estimator.tol, estimator.max_iter
-        standardise = Standardise(*standardisation(X, sample_weight))
-        super().__init__(estimator, X, sample_weight, prepare=standardise, **options)
+        super().__init__(estimator, inputs, sample_weight, sizes, **options)
+        affine = Affine.standard(self.X, sample_weight)
+        self.prepare, self.X = Indicators(sizes, affine), affine(self.X)
 
     def _fit_clone(self, X: Floats, codes: Codes, weights: Floats, key: tuple[int, ...]) -> Softmax:
         return fit_softmax(X, codes, weights, self.C, self.tol, self.max_iter)

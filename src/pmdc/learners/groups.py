@@ -1,0 +1,214 @@
+"""Rows grouped by (part, state): what the engines that fit all parts of a partition together start from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from pmdc.learners.base import TINY, LocalTask, Preparation
+from pmdc.table import Codes, Floats
+
+SUMS = {"reassoc", "contract", "nsz"}
+"""What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The observed pairs of a part and a state, numbered part by part.
+
+    Attributes
+    ----------
+    number : array of shape (n_parts, n_states)
+        The group of each pair; -1 where it has no row.
+    of_row : array of shape (n,)
+        The group of each row.
+    part : array of shape (n_groups,)
+        The part that a group belongs to.
+    weights : array of shape (n_groups,)
+        The sum of the weights of its rows.
+    part_weights : array of shape (n_parts,)
+    log_frequency : array of shape (n_groups,)
+        Logarithm of the share of a group in its part.
+    """
+
+    number: Codes
+    of_row: Codes
+    part: Codes
+    weights: Floats
+    part_weights: Floats
+    log_frequency: Floats
+
+    @classmethod
+    def of(cls, task: LocalTask, sample_weight: Floats) -> Groups:
+        n_parts, n_states = task.partition.n_parts, task.n_states
+        pair = task.partition.part * n_states + task.codes
+        present = np.bincount(pair, minlength=n_parts * n_states) > 0
+        number = np.where(present, np.cumsum(present) - 1, -1)
+        of_row = number[pair]
+        weights: Floats = np.bincount(of_row, weights=sample_weight).astype(float)
+        part = np.flatnonzero(present) // n_states
+        part_weights: Floats = np.bincount(part, weights=weights, minlength=n_parts).astype(float)
+        return cls(
+            number.reshape(n_parts, n_states),
+            of_row,
+            part,
+            weights,
+            part_weights,
+            np.log(weights / part_weights[part]),
+        )
+
+
+@dataclass(frozen=True)
+class GroupedModels(ABC):
+    """`LocalModels` kept as arrays over the groups of a partition.
+
+    Attributes
+    ----------
+    number, part_weights, log_frequency : as in `Groups`
+    uniform : array of shape (n_parts,)
+        Parts that are answered by the uniform distribution over all states (the paper's preset alone has such).
+    smooth : bool
+        Whether states seen in a part may not get probability zero there.
+    """
+
+    number: Codes
+    part_weights: Floats
+    log_frequency: Floats
+    uniform: npt.NDArray[np.bool_]
+    smooth: bool
+
+    @abstractmethod
+    def scores(self, X: Floats, part: Codes) -> Floats:
+        """What the softmax over the states of the part makes probabilities of, shape (n, n_states)."""
+
+    def log_proba(self, X: Floats, part: Codes) -> Floats:
+        out = self.scores(X, part)
+        _normalise(out, part, self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
+        if np.isnan(out).any():
+            raise FloatingPointError(
+                "a local model answered probabilities that are no numbers. Check the scale of the features."
+            )
+        if self.uniform.any():
+            out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[1])
+        return out
+
+
+class GroupedLearner(ABC):
+    """`LocalLearner` that fits all parts of a partition together.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The prepared inputs of the training rows.
+    sample_weight : array of shape (n,)
+    prepare : Preparation
+        What brings other rows into the same form.
+    smooth, paper : bool
+        As in `EstimatorLearner`.
+    """
+
+    def __init__(self, X: Floats, sample_weight: Floats, prepare: Preparation, *, smooth: bool, paper: bool):
+        self.X = np.ascontiguousarray(X)
+        self.sample_weight = sample_weight
+        self.prepare = prepare
+        self.smooth = smooth
+        self.paper = paper
+
+    @abstractmethod
+    def _fit_groups(self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_]) -> GroupedModels:
+        """The models of all parts."""
+
+    def fit(self, task: LocalTask) -> GroupedModels:
+        groups = Groups.of(task, self.sample_weight)
+        uniform = np.zeros(task.partition.n_parts, dtype=bool)
+        if self.paper:
+            several = (groups.number >= 0).sum(axis=1) > 1
+            uniform = several & constant_parts(self.X, task.partition.part, task.partition.n_parts)
+        return self._fit_groups(task, groups, uniform)
+
+    def log_likelihood(self, task: LocalTask) -> float:
+        models = self.fit(task)
+        part = task.partition.part
+        own = models.log_proba(self.X, part)[np.arange(len(part)), task.codes]
+        if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
+            own = np.maximum(own, TINY)
+        return float(np.dot(np.where(models.uniform[part], 0.0, self.sample_weight), own))
+
+
+@njit(cache=True)
+def constant_parts(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_]:
+    """Whether all rows of a part have the same inputs."""
+    first = np.full(n_parts, -1)
+    constant = np.ones(n_parts, dtype=np.bool_)
+    for i in range(len(part)):
+        p = part[i]
+        if first[p] < 0:
+            first[p] = i
+        elif constant[p]:
+            for j in range(X.shape[1]):
+                if X[i, j] != X[first[p], j]:
+                    constant[p] = False
+                    break
+    return constant
+
+
+@njit(cache=True)
+def _normalise(
+    out: Floats, part: Codes, number: Codes, log_frequency: Floats, part_weights: Floats, smooth: bool, tiny: float
+) -> None:
+    """Scores to log-probabilities, row by row and in place; `fill_zeros` where they are to be smooth."""
+    n, m = out.shape
+    for i in range(n):
+        p = part[i]
+        if p < 0:
+            out[i, :] = -np.inf
+            continue
+        top = -np.inf
+        for s in range(m):
+            if number[p, s] < 0:
+                out[i, s] = -np.inf
+            elif not out[i, s] <= top:  # what is no number stays
+                top = out[i, s]
+        total = 0.0
+        for s in range(m):
+            below = out[i, s] - top
+            if not below < -40.0:  # smaller terms are lost in the rounding of the sum
+                total += np.exp(below)
+        shift = top + np.log(total)
+        n_low, zero = 0, False
+        for s in range(m):
+            if number[p, s] >= 0:
+                out[i, s] -= shift
+                n_low += out[i, s] < tiny
+                zero |= out[i, s] == -np.inf
+        if not smooth or not n_low:
+            continue
+        if zero:
+            _fill_zeros(out[i], number[p], log_frequency, part_weights[p])
+        else:  # what the low states had is lost in the rounding of 1 minus it
+            scale = np.log1p(-n_low * np.exp(tiny))
+            for s in range(m):
+                if number[p, s] >= 0:
+                    out[i, s] = tiny if out[i, s] < tiny else out[i, s] + scale
+
+
+@njit(cache=True)
+def _fill_zeros(row: Floats, number: Codes, log_frequency: Floats, weight: float) -> None:
+    """`fill_zeros` of one row that has a zero."""
+    taken, kept = 0.0, 0.0
+    for s in range(len(row)):
+        if number[s] >= 0:
+            floor = log_frequency[number[s]] - np.log1p(weight)
+            if row[s] < floor:
+                taken += np.exp(floor)
+            else:
+                kept += np.exp(row[s])
+    scale = np.log1p(-taken) - np.log(kept)
+    for s in range(len(row)):
+        if number[s] >= 0:
+            floor = log_frequency[number[s]] - np.log1p(weight)
+            row[s] = floor if row[s] < floor else row[s] + scale

@@ -1,0 +1,160 @@
+"""`NaiveBayes`: scikit-learn's numbers from sufficient statistics, numbers and categories together."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from pmdc import GBNC, BinaryRelevance
+from pmdc.datasets import load, make_network
+from pmdc.learners import LocalTask, NaiveBayes, make_learner
+from pmdc.learners.estimator import EstimatorLearner
+from pmdc.learners.naive_bayes import NaiveBayesLearner
+from pmdc.partition import Partition
+from pmdc.table import Features
+from problems import numbers
+
+
+@pytest.mark.parametrize(
+    "check", [pytest.param(check, id=check.func.__name__) for _, check in estimator_checks_generator(NaiveBayes())]
+)
+def test_scikit_learns_own_checks(check):
+    check(NaiveBayes())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
+@pytest.mark.parametrize("var_smoothing", [1e-9, 0.1])
+def test_the_numbers_of_scikit_learn(weighted, offset, scale, var_smoothing):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, size=300)
+    X = scale * (rng.normal(size=(300, 5)) * rng.uniform(0.3, 2.0, size=(4, 5))[y] + 0.5 * y[:, None] + offset)
+    weights = rng.uniform(0.1, 3.0, size=300) if weighted else None
+    ours = NaiveBayes(var_smoothing).fit(X, y, weights)
+    theirs = GaussianNB(var_smoothing=var_smoothing).fit(X, y, weights)
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+
+
+def test_an_offset_changes_nothing():
+    X, y = load_iris(return_X_y=True)
+    X = np.round(X * 1024) / 1024  # so that the sum with the offset is exact
+    shifted = NaiveBayes().fit(X + 2.0**30, y).predict_log_proba(X + 2.0**30)
+    np.testing.assert_allclose(shifted, NaiveBayes().fit(X, y).predict_log_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("backoff", ["parents", "none", "paper"])
+def test_the_engine_is_the_loop(weighted, backoff):
+    rng = np.random.default_rng(1)
+    n = 400
+    codes = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 4, n), rng.integers(0, 3, n)])
+    X = rng.normal(size=(n, 3)) + codes[:, [0]] * rng.normal(size=3)
+    X[codes[:, 1] == 3] = 0.5  # a part in which no feature varies
+    weights = rng.uniform(0.5, 2.0, size=n) if weighted else np.ones(n)
+    options = {"smooth": backoff == "parents", "paper": backoff == "paper", "min_max": backoff == "paper"}
+    engine = make_learner(GaussianNB(), numbers(X), weights, weighted=weighted, backoff=backoff)
+    loop = EstimatorLearner(GaussianNB(), numbers(X), weights, weighted=weighted, **options)
+    assert isinstance(engine, NaiveBayesLearner)
+    new = numbers(rng.normal(size=(50, 3)))
+    for parents in [(), (1,), (2,), (1, 2)]:
+        if backoff != "paper" and 1 in parents:
+            with pytest.warns(UserWarning, match="GaussianNB could not be fitted"):
+                expected = loop.fit(LocalTask(0, codes[:, 0], 3, Partition(codes, parents, (3, 4, 3))))
+        else:
+            expected = loop.fit(LocalTask(0, codes[:, 0], 3, Partition(codes, parents, (3, 4, 3))))
+        task = LocalTask(0, codes[:, 0], 3, Partition(codes, parents, (3, 4, 3)))
+        models = engine.fit(task)
+        for part in range(-1, task.partition.n_parts):
+            where = np.full(50, part)
+            np.testing.assert_allclose(
+                models.log_proba(engine.prepare(new), where), expected.log_proba(loop.prepare(new), where), atol=1e-8
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert engine.log_likelihood(task) == pytest.approx(loop.log_likelihood(task), rel=1e-10)
+
+
+def test_discrete_inputs_are_categorical():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, size=200)
+    codes = (rng.random(size=(200, 4)) * [2, 3, 4, 5]).astype(int)
+    codes[:, 0] = np.where(rng.random(200) < 0.7, y % 2, codes[:, 0])
+    codes[:5] = [1, 2, 3, 4]
+    X = pd.DataFrame(codes).astype("category").rename(columns="c{}".format)
+    for alpha in (0.5, 1.0, 3.0):
+        theirs = CategoricalNB(alpha=alpha).fit(codes, y)
+        ours = NaiveBayes(alpha=alpha).fit(X, y)
+        np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(codes), atol=1e-10)
+
+
+def test_numbers_and_categories_multiply():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, size=300)
+    number = rng.normal(size=300) + y
+    letter = np.where(rng.random(300) < 0.8, np.array(["a", "b"])[y], "c")
+    both = NaiveBayes().fit(pd.DataFrame({"number": number, "letter": letter}), y)
+    gaussian = GaussianNB().fit(number[:, None], y)
+    codes = np.searchsorted(["a", "b", "c"], letter)[:, None]
+    categorical = CategoricalNB().fit(codes, y)
+    joint = gaussian.predict_log_proba(number[:, None]) + categorical.predict_log_proba(codes)
+    joint -= np.log(np.bincount(y) / 300)
+    joint -= np.log(np.exp(joint).sum(axis=1, keepdims=True))
+    table = pd.DataFrame({"number": number, "letter": letter})
+    np.testing.assert_allclose(both.predict_log_proba(table), joint, atol=1e-8)
+
+
+def test_a_value_never_seen_says_nothing():
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame({"number": rng.normal(size=50), "letter": ["a", "b"] * 25})
+    y = rng.integers(0, 2, size=50)
+    model = NaiveBayes().fit(X, y)
+    with pytest.warns(UserWarning, match="column 'letter'.*not seen"):
+        answer = model.predict_proba(X.assign(letter="z"))
+    np.testing.assert_allclose(answer, GaussianNB().fit(X[["number"]], y).predict_proba(X[["number"]]), atol=1e-9)
+
+
+def test_both_paths_choose_the_same_network(monkeypatch):
+    data = make_network(400, n_class_variables=4, random_state=3)
+    engine = GBNC(GaussianNB()).fit(data.X, data.Y)
+    monkeypatch.setattr("pmdc.learners._is_plain_naive_bayes", lambda estimator, sizes: False)
+    loop = GBNC(GaussianNB()).fit(data.X, data.Y)
+    assert engine.structure_.parents == loop.structure_.parents
+    for a, b in zip(engine.predict_proba(data.X), loop.predict_proba(data.X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator", [GaussianNB(priors=[0.5, 0.5]), GaussianNB(var_smoothing=0), type("Mine", (GaussianNB,), {})()]
+)
+def test_other_settings_take_the_generic_path(estimator):
+    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4), weighted=False)
+    assert isinstance(learner, EstimatorLearner)
+
+
+@pytest.mark.benchmark_data
+def test_mixed_inputs_help_the_baselines(data_dir):
+    """flare1 has discrete features alone; Gaussians on indicators lose on it, see docs/benchmark.md."""
+    data = load("flare1", data_dir)
+    test = data.folds[0]
+    train = np.setdiff1d(np.arange(len(data.X)), test)
+    score = {}
+    for estimator in (NaiveBayes(), GaussianNB()):
+        model = BinaryRelevance(estimator).fit(data.X.iloc[train], data.Y.iloc[train])
+        score[type(estimator)] = model.score(data.X.iloc[test], data.Y.iloc[test])
+    assert score[NaiveBayes] > score[GaussianNB] + 0.3
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("var_smoothing", 0.0), ("alpha", -1.0), ("alpha", "a")])
+def test_bad_parameters(parameter, value):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
+        NaiveBayes(**{parameter: value}).fit(X, y)
+    with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
+        make_learner(
+            NaiveBayes(**{parameter: value}), Features(X, np.empty((150, 0), int)), np.ones(150), weighted=False
+        )
