@@ -37,6 +37,8 @@ from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.learners import LocalLearner, LocalTask, make_learner
+from pmdc.learners.base import Start
+from pmdc.learners.starts import WarmStarts
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
 from pmdc.partition import Partition
@@ -255,7 +257,7 @@ class GBNC(MultiDimensionalClassifier):
             backoff=self.backoff,
             has_discrete=bool(table.discrete),
         )
-        codes = np.hstack([codes, features.discrete])
+        codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
         sizes = self._sizes()
         names = [*classes.names, *table.discrete_names]
         with workers(self.n_jobs) as parallel:
@@ -310,11 +312,17 @@ class GBNC(MultiDimensionalClassifier):
                 )
             return float(value)
 
+        starts = WarmStarts([rule.max_size() for rule in rules])
+
         def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
-            chunks = [tasks[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
-            likelihoods = parallel(_log_likelihoods, chunks, learner, codes, sizes)
-            values = (value for chunk in likelihoods for value in chunk)
-            return [value - penalty(*task) for task, value in zip(tasks, values, strict=True)]
+            with_starts = [(child, parents, *starts.find(child, parents)) for child, parents in tasks]
+            chunks = [with_starts[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
+            answers = [
+                answer for chunk in parallel(_log_likelihoods, chunks, learner, codes, sizes) for answer in chunk
+            ]
+            values = [value - penalty(*task) for task, (value, _) in zip(tasks, answers, strict=True)]
+            starts.keep(tasks, values, [start for _, start in answers])
+            return values
 
         rules, known, over = self._restrict(rules, len(codes), score)
         return score_parent_sets(rules, penalty, score, self.prune, known, self._say), over
@@ -400,13 +408,21 @@ class GBNC(MultiDimensionalClassifier):
 
 
 def _log_likelihoods(
-    tasks: Sequence[tuple[int, ParentSet]], learner: LocalLearner, codes: Codes, sizes: Sequence[int]
-) -> list[float]:
-    """Phase P1 (Eq. 17) for some parent sets: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed."""
-    return [
-        learner.log_likelihood(LocalTask(child, codes[:, child], sizes[child], Partition(codes, parents, sizes)))
-        for child, parents in tasks
-    ]
+    tasks: Sequence[tuple[int, ParentSet, Start | None, bool]],
+    learner: LocalLearner,
+    codes: Codes,
+    sizes: Sequence[int],
+) -> list[tuple[float, Start | None]]:
+    """Phase P1 (Eq. 17) for some parent sets: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed.
+
+    With them comes what larger sets may start from, where it is wanted.
+    """
+    answers = []
+    for child, parents, start, wanted in tasks:
+        task = LocalTask(child, codes[:, child], sizes[child], Partition(codes, parents, sizes))
+        value, own = learner.log_likelihood_from(task, start)
+        answers.append((value, own if wanted else None))
+    return answers
 
 
 def _fit_node(

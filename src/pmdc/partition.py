@@ -32,6 +32,14 @@ class Configurations:
             unknown |= codes[:, parent] == UNKNOWN
         return np.where(unknown, UNKNOWN, place)
 
+    def within(self, coarser: Configurations) -> Codes:
+        """The part of a partition by some of these parents that each configuration lies in."""
+        codes = np.unravel_index(self.observed, self.sizes) if self.sizes else ()
+        number = np.zeros(len(self.observed), dtype=np.int64)
+        for parent, size in zip(coarser.parents, coarser.sizes, strict=True):
+            number = number * size + codes[self.parents.index(parent)]
+        return np.searchsorted(coarser.observed, number)
+
 
 class Partition:
     """The parts into which a parent set divides the rows of a table.

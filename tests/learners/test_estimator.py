@@ -35,7 +35,8 @@ def task(codes, sizes, parents):
 
 
 @pytest.mark.parametrize(
-    "estimator", [LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth=1, random_state=0)]
+    "estimator",
+    [LogisticRegression(fit_intercept=False), GaussianNB(), DecisionTreeClassifier(max_depth=1, random_state=0)],
 )
 def test_each_part_has_its_own_model(estimator):
     X, codes, sizes = table()

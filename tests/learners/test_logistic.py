@@ -9,9 +9,14 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from pmdc.learners import Logistic
+from pmdc import GBNC
+from pmdc.datasets import make_network
+from pmdc.learners import LocalTask, Logistic, make_learner
+from pmdc.learners.estimator import EstimatorLearner
 from pmdc.learners.inputs import Affine
-from pmdc.learners.logistic import fit_softmax
+from pmdc.learners.logistic import LogisticLearner
+from pmdc.partition import Partition
+from problems import numbers
 
 
 def objective(X, y, weights, C, coef, intercept):
@@ -36,6 +41,17 @@ def problem(kind, n, d, m, seed=0):
     return X, y
 
 
+def fit(X, y, weights, C, tol=1e-9):
+    """Coefficients and intercepts of the inputs as they are, in scikit-learn's form."""
+    learner = LogisticLearner(LogisticRegression(C=C), numbers(X), weights)
+    learner.tol = tol
+    rows = Partition(np.empty((len(y), 0), dtype=int), (), ())
+    models = learner.fit(LocalTask(0, y, int(y.max()) + 1, rows))
+    coef, intercept = learner.unrotate(models.coef[:, 1:]), models.coef[:, 0]
+    intercept = intercept - coef @ learner.affine.shift
+    return (coef[1:], intercept[1:]) if len(coef) == 2 else (coef, intercept)
+
+
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize(
     ("kind", "n", "d", "m"),
@@ -45,31 +61,114 @@ def problem(kind, n, d, m, seed=0):
         ("plain", 60, 1, 10),
         ("plain", 40, 60, 3),
         ("plain", 60, 250, 4),
+        ("plain", 400, 100, 10),
+        ("plain", 1200, 300, 3),
         ("separable", 80, 3, 3),
+        ("separable", 300, 30, 2),
+        ("separable", 500, 80, 10),
         ("collinear", 100, 4, 2),
         ("collinear", 100, 4, 3),
+        ("collinear", 300, 150, 7),
         ("badly scaled", 150, 5, 3),
+        ("badly scaled", 400, 40, 4),
     ],
 )
 def test_same_optimum_as_scikit_learn(kind, n, d, m, C):
     X, y = problem(kind, n, d, m)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=n)
-    ours = fit_softmax(X, y, weights, C, 1e-9, 1000)
-    coef, intercept = (ours.coef[1:], ours.intercept[1:]) if m == 2 else (ours.coef, ours.intercept)
+    ours = objective(X, y, weights, C, *fit(X, y, weights, C))
     theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000).fit(X, y, weights)
-    a = objective(X, y, weights, C, coef, intercept)
-    b = objective(X, y, weights, C, theirs.coef_, theirs.intercept_)
-    assert a <= b * (1 + 1e-6)
+    assert ours <= objective(X, y, weights, C, theirs.coef_, theirs.intercept_) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("m", [2, 3])
 def test_without_a_penalty_it_is_maximum_likelihood(m):
     X, y = problem("plain", 300, 3, m)
-    ours = fit_softmax(X, y, np.ones(300), np.inf, 1e-12, 1000)
-    proba = np.exp(ours.predict_log_proba(X))
+    coef, intercept = fit(X, y, np.ones(300), np.inf, 1e-12)
+    scores = X @ coef.T + intercept
+    if m == 2:
+        scores = np.column_stack([np.zeros(300), scores])
+    proba = np.exp(log_softmax(scores, axis=1))
     inputs = np.column_stack([X, np.ones(300)])
     # At the maximum the expected sufficient statistics are the observed ones.
     np.testing.assert_allclose((np.eye(m)[y] - proba).T @ inputs, 0.0, atol=1e-4)
+
+
+def parts(n=600, d=6, seed=0, sizes=(3, 3, 4, 2)):
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack([rng.integers(0, size, n) for size in sizes])
+    X = rng.normal(size=(n, d)) + codes[:, [0]] * rng.normal(size=d) * (1 + codes[:, [1]])
+    return X, codes, sizes
+
+
+def task(codes, sizes, parents):
+    return LocalTask(0, codes[:, 0], sizes[0], Partition(codes, parents, sizes))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # scikit-learn's, at such a tolerance
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_engine_is_the_loop(C, weighted):
+    X, codes, sizes = parts()
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X)) if weighted else np.ones(len(X))
+    plain = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    engine = make_learner(plain, numbers(X), weights, weighted=weighted)
+    loop = EstimatorLearner(plain, numbers(X), weights, weighted=weighted)
+    assert isinstance(engine, LogisticLearner)
+    for parents in [(), (1,), (1, 2), (1, 2, 3)]:
+        t = task(codes, sizes, parents)
+        assert engine.log_likelihood(t) == pytest.approx(loop.log_likelihood(t), rel=1e-4)
+        a = engine.fit(t).log_proba(engine.prepare(numbers(X)), t.partition.part)
+        b = loop.fit(t).log_proba(loop.prepare(numbers(X)), t.partition.part)
+        np.testing.assert_allclose(np.exp(a), np.exp(b), atol=2e-4)
+
+
+def test_the_start_changes_nothing_but_the_way():
+    X, codes, sizes = parts()
+    learner = make_learner(Logistic(C=10.0), numbers(X), np.ones(len(X)), weighted=False)
+    for coarse, fine in [((), (1,)), ((1,), (1, 2)), ((2,), (1, 2)), ((1, 3), (1, 2, 3)), ((), (1, 2, 3))]:
+        _, start = learner.log_likelihood_from(task(codes, sizes, coarse), None)
+        warm, _ = learner.log_likelihood_from(task(codes, sizes, fine), start)
+        assert warm == pytest.approx(learner.log_likelihood(task(codes, sizes, fine)), rel=1e-5)
+
+
+def test_a_path_of_strengths():
+    X, codes, sizes = parts()
+    t = task(codes, sizes, (1,))
+    learner = make_learner(Logistic(), numbers(X), np.ones(len(X)), weighted=False)
+    strengths = [10.0, 0.01, 1.0, 1000.0]
+    for C, models in zip(strengths, learner.fit_path(t, strengths), strict=True):
+        alone = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)), weighted=False).fit(t)
+        part = t.partition.part
+        np.testing.assert_allclose(
+            np.exp(models.log_proba(learner.X, part)), np.exp(alone.log_proba(learner.X, part)), atol=1e-3
+        )
+
+
+def test_both_paths_choose_the_same_network(monkeypatch):
+    data = make_network(400, n_class_variables=4, random_state=3)
+    estimator = LogisticRegression(tol=1e-8, max_iter=1000)
+    engine = GBNC(estimator).fit(data.X, data.Y)
+    monkeypatch.setattr("pmdc.learners._is_plain_logistic", lambda estimator: False)
+    loop = GBNC(estimator).fit(data.X, data.Y)
+    assert engine.structure_.parents == loop.structure_.parents
+    assert engine.structure_.score == pytest.approx(loop.structure_.score, rel=1e-6)
+    for a, b in zip(engine.predict_proba(data.X), loop.predict_proba(data.X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(solver="liblinear"),
+        LogisticRegression(class_weight="balanced"),
+        LogisticRegression(fit_intercept=False),
+        LogisticRegression(l1_ratio=0.5, solver="saga"),
+    ],
+)
+def test_other_settings_take_the_generic_path(estimator):
+    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4), weighted=False)
+    assert isinstance(learner, EstimatorLearner)
 
 
 def test_standardises_over_all_rows_and_leaves_constants_alone():

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_random_state
 
@@ -59,14 +60,33 @@ def make_learner(
         "paper": backoff == "paper" and has_discrete,
         "min_max": backoff == "paper",
     }
+    if type(estimator) is Logistic or _is_plain_logistic(estimator):
+        return LogisticLearner(estimator, inputs, sample_weight, sizes, **options)
     if type(estimator) is NaiveBayes or _is_plain_naive_bayes(estimator, sizes):
         return NaiveBayesLearner(estimator, inputs, sample_weight, sizes, **options)
     reseed = random_state is not None
     seed = 0
     if reseed or any(value is None for value in random_states(estimator).values()):
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    kind = LogisticLearner if type(estimator) is Logistic and backoff != "paper" else EstimatorLearner
-    return kind(estimator, inputs, sample_weight, sizes, weighted=weighted, seed=seed, reseed=reseed, **options)
+    return EstimatorLearner(
+        estimator, inputs, sample_weight, sizes, weighted=weighted, seed=seed, reseed=reseed, **options
+    )
+
+
+def _is_plain_logistic(estimator: Any) -> bool:
+    """Whether `LogisticLearner` has the same objective: an L2 penalty, a free intercept, no weights of classes."""
+    return (
+        type(estimator) is LogisticRegression
+        and estimator.penalty in ("deprecated", "l2")
+        and estimator.l1_ratio == 0
+        and isinstance(estimator.C, Real)
+        and float(estimator.C) > 0
+        and estimator.solver != "liblinear"  # it penalises the intercept
+        and estimator.fit_intercept
+        and estimator.class_weight is None
+        and not estimator.dual
+        and not estimator.warm_start
+    )
 
 
 def _is_plain_naive_bayes(estimator: Any, sizes: Sequence[int]) -> bool:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from pmdc.partition import Partition
+from pmdc.partition import Configurations, Partition
 from pmdc.table import Codes, Features, Floats
 
 
@@ -37,6 +38,29 @@ class LocalTask:
     codes: Codes
     n_states: int
     partition: Partition
+
+
+@dataclass(frozen=True)
+class Start:
+    """Coefficients of the models of a partition, for those of finer partitions to start from.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        The parts.
+    number : array of shape (n_parts, n_states)
+        The row of `coef` for each part and state, -1 where there is none.
+    coef : array of shape (n_groups, n_coefficients)
+        In single precision: it is only a place to start.
+    """
+
+    configurations: Configurations
+    number: npt.NDArray[np.int32]
+    coef: npt.NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        return self.number.nbytes + self.coef.nbytes
 
 
 Preparation = Callable[[Features], Floats]
@@ -63,6 +87,9 @@ class LocalLearner(Protocol):
 
     def log_likelihood(self, task: LocalTask) -> float:
         """C(Y, D) of Eq. 20: the (weighted) log-likelihood of the local models on their own rows."""
+
+    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
+        """The same, from the models of a coarser partition, and what finer partitions may start from."""
 
 
 def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from pmdc.learners.base import TINY, LocalTask, Preparation
+from pmdc.learners.base import TINY, LocalTask, Preparation, Start
 from pmdc.table import Codes, Floats
 
 SUMS = {"reassoc", "contract", "nsz"}
@@ -85,6 +86,10 @@ class GroupedModels(ABC):
     def scores(self, X: Floats, part: Codes) -> Floats:
         """What the softmax over the states of the part makes probabilities of, shape (n, n_states)."""
 
+    def start(self, task: LocalTask) -> Start | None:
+        """What the models of finer partitions may start from, if they have any use for it."""
+        return None
+
     def log_proba(self, X: Floats, part: Codes) -> Floats:
         out = self.scores(X, part)
         _normalise(out, part, self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
@@ -97,7 +102,10 @@ class GroupedModels(ABC):
         return out
 
 
-class GroupedLearner(ABC):
+Models = TypeVar("Models", bound=GroupedModels)
+
+
+class GroupedLearner(ABC, Generic[Models]):
     """`LocalLearner` that fits all parts of a partition together.
 
     Parameters
@@ -119,24 +127,30 @@ class GroupedLearner(ABC):
         self.paper = paper
 
     @abstractmethod
-    def _fit_groups(self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_]) -> GroupedModels:
+    def _fit_groups(
+        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+    ) -> Models:
         """The models of all parts."""
 
-    def fit(self, task: LocalTask) -> GroupedModels:
+    def fit(self, task: LocalTask, start: Start | None = None) -> Models:
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
             several = (groups.number >= 0).sum(axis=1) > 1
             uniform = several & constant_parts(self.X, task.partition.part, task.partition.n_parts)
-        return self._fit_groups(task, groups, uniform)
+        return self._fit_groups(task, groups, uniform, start)
 
     def log_likelihood(self, task: LocalTask) -> float:
-        models = self.fit(task)
+        return self.log_likelihood_from(task, None)[0]
+
+    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
+        models = self.fit(task, start)
         part = task.partition.part
         own = models.log_proba(self.X, part)[np.arange(len(part)), task.codes]
         if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
             own = np.maximum(own, TINY)
-        return float(np.dot(np.where(models.uniform[part], 0.0, self.sample_weight), own))
+        weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight
+        return float(np.dot(weights, own)), models.start(task)
 
 
 @njit(cache=True)

@@ -66,6 +66,34 @@ class CodesBehind:
         return np.hstack([self.affine(inputs.continuous), inputs.discrete])
 
 
+@dataclass(frozen=True)
+class Rotated:
+    """Another preparation, followed by a rotation."""
+
+    prepare: Indicators
+    axes: Floats | None
+
+    def __call__(self, inputs: Features) -> Floats:
+        X = self.prepare(inputs)
+        return X if self.axes is None else X @ self.axes
+
+
+def principal_axes(X: Floats) -> Floats | None:
+    """The axes of the rows of X, longest first: a rotation, or fewer columns where there are fewer rows than columns.
+
+    None where finding them would cost more than it saves.
+    """
+    n, d = X.shape
+    if not d or min(n, d) > _MOST_AXES:
+        return None
+    if n < d:  # coefficients outside of the span of the rows are zero under a penalty
+        return np.linalg.svd(X, full_matrices=False)[2].T.copy()
+    return np.ascontiguousarray(np.linalg.eigh(X.T @ X)[1][:, ::-1])
+
+
+_MOST_AXES = 2000
+
+
 def one_hot(codes: Codes, sizes: Sequence[int]) -> Floats:
     """Indicator columns of the states of discrete columns; an unknown state (-1) is none of them."""
     blocks: list[Array] = [codes[:, j, None] == np.arange(size) for j, size in enumerate(sizes)]

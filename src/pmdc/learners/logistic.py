@@ -12,175 +12,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
+import numpy.typing as npt
+from numba import njit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_count
-from pmdc.learners.estimator import EstimatorLearner
-from pmdc.learners.inputs import Affine, Indicators
+from pmdc.learners import newton
+from pmdc.learners.base import LocalTask, Start
+from pmdc.learners.groups import SUMS, GroupedLearner, GroupedModels, Groups
+from pmdc.learners.inputs import Affine, Indicators, Rotated, principal_axes
+from pmdc.partition import Partition
 from pmdc.table import Array, Codes, Features, Floats, read_weights
-
-_LARGE = 600
-"""Above this many coefficients a Hessian costs more than it saves, and L-BFGS takes over."""
-
-_SMALL = 2**21
-"""Up to this many products of inputs are kept (16 MiB), which makes all blocks of the Hessian one matrix product."""
-
-
-@dataclass(frozen=True)
-class Softmax:
-    """A fitted softmax over m states: log-odds of all states are ``X @ coef.T + intercept``."""
-
-    coef: Floats
-    intercept: Floats
-    n_iter: int = 1
-
-    def predict_log_proba(self, X: Floats) -> Floats:
-        return _log_softmax(X @ self.coef.T + self.intercept)
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    """scipy's is the same, but spends most of its time on its arguments when parts are small."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-
-
-def fit_softmax(X: Floats, codes: Codes, weights: Floats, C: float, tol: float, max_iter: int) -> Softmax:
-    """The optimum of the objective for states coded 0 .. m - 1, all of which occur."""
-    n, d = X.shape
-    m = int(codes.max()) + 1
-    vectors = 1 if m == 2 else m  # of two states the first has log-odds 0
-    inputs = np.column_stack([X, np.ones(n)])
-    ridge = np.full((vectors, d + 1), 0.0 if np.isinf(C) else 1.0 / C)
-    ridge[:, -1] = 0.0
-    if m == 1:
-        return Softmax(np.zeros((1, d)), np.zeros(1))
-    objective = _Objective(inputs, codes, weights, m, ridge)
-    start = np.zeros(vectors * (d + 1))
-    solve = _newton if start.size <= _LARGE else _lbfgs
-    flat, n_iter, converged = solve(objective, start, tol, max_iter)
-    if not converged:
-        warnings.warn(
-            f"logistic regression did not converge in max_iter={max_iter} iterations: raise max_iter or lower C.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    B = flat.reshape(vectors, d + 1)
-    if m == 2:
-        B = np.vstack([np.zeros(d + 1), B])
-    return Softmax(B[:, :-1], B[:, -1], n_iter)
-
-
-class _Objective:
-    """The objective with its gradient and Hessian in the flattened coefficients."""
-
-    def __init__(self, inputs: Floats, codes: Codes, weights: Floats, m: int, ridge: Floats):
-        self.inputs, self.codes, self.weights, self.m, self.ridge = inputs, codes, weights, m, ridge
-        self.two = m == 2
-        self.rows = np.arange(len(codes))
-        target = np.zeros((len(codes), m))
-        target[self.rows, codes] = 1.0
-        self.target = target[:, 1:] if self.two else target
-        n, width = inputs.shape
-        self.products: Floats | None = None
-        if n * max(width, m) ** 2 <= _SMALL:
-            self.products = (inputs[:, :, None] * inputs[:, None, :]).reshape(n, width * width)
-
-    def log_proba(self, flat: Floats) -> Floats:
-        scores = self.inputs @ flat.reshape(self.ridge.shape).T
-        if self.two:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        return _log_softmax(scores)
-
-    def value(self, flat: Floats, log_proba: Floats) -> float:
-        fit = -np.dot(self.weights, log_proba[self.rows, self.codes])
-        return float(fit + 0.5 * np.dot(self.ridge.ravel(), flat**2))
-
-    def gradient(self, flat: Floats, log_proba: Floats) -> Floats:
-        residual = (self._proba(log_proba) - self.target) * self.weights[:, None]
-        return (residual.T @ self.inputs).ravel() + self.ridge.ravel() * flat
-
-    def hessian(self, log_proba: Floats) -> Floats:
-        proba = self._proba(log_proba)
-        vectors, width = self.ridge.shape
-        if self.products is not None:  # one product of two thin matrices for all blocks
-            curvatures = proba[:, :, None] * (np.eye(vectors) - proba[:, None, :]) * self.weights[:, None, None]
-            blocks = curvatures.reshape(len(proba), -1).T @ self.products
-            H = blocks.reshape(vectors, vectors, width, width).transpose(0, 2, 1, 3).copy()
-        else:
-            H = np.empty((vectors, width, vectors, width))
-            for a in range(vectors):
-                for b in range(a + 1):
-                    curvature = self.weights * proba[:, a] * (float(a == b) - proba[:, b])
-                    H[a, :, b, :] = (self.inputs * curvature[:, None]).T @ self.inputs
-                    H[b, :, a, :] = H[a, :, b, :]
-        if not self.two:
-            # One more vector than needed: a shift common to all states changes no probability. This term fixes
-            # their sum at zero, where the penalty puts it anyway.
-            common = np.arange(width)
-            for a in range(vectors):
-                for b in range(vectors):
-                    H[a, common, b, common] += 1.0
-        flat = H.reshape(vectors * width, vectors * width)
-        flat[np.diag_indices_from(flat)] += self.ridge.ravel()
-        return flat
-
-    def _proba(self, log_proba: Floats) -> Floats:
-        return np.exp(log_proba[:, 1:] if self.two else log_proba)
-
-
-def _newton(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int, bool]:
-    """Newton's method with a Cholesky factor and step halving."""
-    log_proba = objective.log_proba(flat)
-    value = objective.value(flat, log_proba)
-    for n_iter in range(1, max_iter + 1):
-        gradient = objective.gradient(flat, log_proba)
-        step = -_solve(objective.hessian(log_proba), gradient)
-        slope = float(np.dot(gradient, step))
-        size = 1.0
-        while True:
-            new = flat + size * step
-            new_log_proba = objective.log_proba(new)
-            new_value = objective.value(new, new_log_proba)
-            if new_value <= value + 1e-4 * size * slope or size < 1e-10:
-                break
-            size /= 2
-        if new_value <= value:
-            flat, log_proba, value = new, new_log_proba, new_value
-        # Half the decrement is what is still to be gained; the step just taken has squared that.
-        if -0.5 * slope <= tol * max(1.0, abs(value)) or size < 1e-10:
-            return flat, n_iter, True
-    return flat, max_iter, False
-
-
-def _solve(H: Floats, gradient: Floats) -> Floats:
-    """H^-1 gradient; a Hessian that is singular to working precision is damped until it is not."""
-    damping = 0.0
-    scale = float(np.trace(H)) / len(H)
-    while True:
-        try:
-            factor = cho_factor(H + damping * np.eye(len(H)) if damping else H, lower=True, check_finite=False)
-            return cho_solve(factor, gradient, check_finite=False)
-        except LinAlgError:
-            damping = max(10 * damping, 1e-12 * max(scale, 1e-300))
-
-
-def _lbfgs(objective: _Objective, flat: Floats, tol: float, max_iter: int) -> tuple[Floats, int, bool]:
-    def value_and_gradient(point: Floats) -> tuple[float, Floats]:
-        log_proba = objective.log_proba(point)
-        return objective.value(point, log_proba), objective.gradient(point, log_proba)
-
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-3 * tol, "gtol": 0.0, "maxcor": 30}
-    result = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
-    return result.x, max(1, int(result.nit)), result.status != 1
 
 
 class Logistic(ClassifierMixin, BaseEstimator):
@@ -195,7 +45,8 @@ class Logistic(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none.
     tol : float, default=1e-9
-        The optimisation stops when the objective can gain no more than this, relative to its value.
+        The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
+        still taken.
     max_iter : int, default=1000
         The most iterations of the optimisation.
 
@@ -251,20 +102,23 @@ class Logistic(ClassifierMixin, BaseEstimator):
         weights = read_weights(sample_weight, len(X))
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self._affine = Affine.standard(X, weights)
-        self.mean_, self.scale_ = self._affine.shift, self._affine.width
-        standardised = self._affine(X)
-        self._softmax = fit_softmax(standardised, codes, weights, self.C, self.tol, self.max_iter)
+        learner = LogisticLearner(self, Features(X, np.empty((len(X), 0), dtype=np.int64)), weights, smooth=False)
+        rows = Partition(np.empty((len(codes), 0), dtype=np.int64), (), ())
+        self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
+        self._prepare = learner.prepare
+        self.mean_, self.scale_ = learner.affine.shift, learner.affine.width
         shown = slice(1, None) if len(self.classes_) == 2 else slice(None)
-        self.coef_, self.intercept_ = self._softmax.coef[shown], self._softmax.intercept[shown]
-        self.n_iter_ = self._softmax.n_iter
+        self.intercept_ = self._models.coef[shown, 0]
+        self.coef_ = learner.unrotate(self._models.coef[shown, 1:])
+        self.n_iter_ = learner.n_iter
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the probabilities, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._softmax.predict_log_proba(self._affine(X))
+        inputs = Features(X, np.empty((len(X), 0), dtype=np.int64))
+        return self._models.log_proba(self._prepare(inputs), np.zeros(len(X), dtype=np.int64))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, shape (n, n_classes)."""
@@ -276,22 +130,170 @@ class Logistic(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
 
-class LogisticLearner(EstimatorLearner):
-    """`LocalLearner` of `Logistic`: standardises once over all rows, then fits each part without overhead."""
+@dataclass(frozen=True)
+class LogisticModels(GroupedModels):
+    """Coefficients of all groups.
+
+    Attributes
+    ----------
+    coef : array of shape (n_groups, d + 1)
+        Intercepts first.
+    """
+
+    coef: Floats
+
+    def scores(self, X: Floats, part: Codes) -> Floats:
+        out = np.empty((len(X), self.number.shape[1]))
+        _scores(out, X, part, self.number, self.coef)
+        return out
+
+    def start(self, task: LocalTask) -> Start:
+        return Start(task.partition.configurations, self.number.astype(np.int32), self.coef.astype(np.float32))
+
+
+class LogisticLearner(GroupedLearner[LogisticModels]):
+    """`LocalLearner` of `Logistic`, and of scikit-learn's `LogisticRegression` with an L2 penalty.
+
+    Parameters
+    ----------
+    estimator : Logistic or LogisticRegression
+        The one standardises the inputs over all rows, the other takes them as they are.
+    inputs : Features
+    sample_weight : array of shape (n,)
+    sizes : sequence of int
+        The number of values of each discrete input; they are seen as indicators.
+    smooth, paper : bool
+        As in `EstimatorLearner`.
+    min_max : bool
+        Whether inputs are scaled to [0, 1] over the training rows.
+    """
 
     def __init__(
         self,
-        estimator: Logistic,
+        estimator: Any,
         inputs: Features,
         sample_weight: Floats,
         sizes: Sequence[int] = (),
-        **options: Any,
+        *,
+        smooth: bool = True,
+        paper: bool = False,
+        min_max: bool = False,
     ):
-        estimator.check_parameters()
-        self.C, self.tol, self.max_iter = estimator.C, estimator.tol, estimator.max_iter
-        super().__init__(estimator, inputs, sample_weight, sizes, **options)
-        affine = Affine.standard(self.X, sample_weight)
-        self.prepare, self.X = Indicators(sizes, affine), affine(self.X)
+        if isinstance(estimator, Logistic):
+            estimator.check_parameters()
+            self.tol, self.max_iter = estimator.tol, estimator.max_iter
+        else:
+            defaults = Logistic()
+            self.tol, self.max_iter = defaults.tol, defaults.max_iter
+        self.ridge = 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
+        self.n_iter = 0
+        X = Indicators(sizes)(inputs)
+        # The intercept is free, so a shift changes no model.
+        self.affine = Affine.standard(X, sample_weight)
+        if not isinstance(estimator, Logistic):
+            width = Affine.min_max(X).width if min_max else np.ones(X.shape[1])
+            self.affine = Affine(self.affine.shift, width)
+        prepare = Rotated(Indicators(sizes, self.affine), None)
+        # Without a penalty no rotation is free of rounding that matters, and none is needed.
+        if self.ridge:
+            prepare = Rotated(prepare.prepare, principal_axes(self.affine(X)))
+        super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
+        self.axes = prepare.axes
 
-    def _fit_clone(self, X: Floats, codes: Codes, weights: Floats, key: tuple[int, ...]) -> Softmax:
-        return fit_softmax(X, codes, weights, self.C, self.tol, self.max_iter)
+    def unrotate(self, coef: Floats) -> Floats:
+        """Coefficients of the inputs as they were before the rotation."""
+        return coef if self.axes is None else coef @ self.axes.T
+
+    def _fit_groups(
+        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+    ) -> LogisticModels:
+        coef = np.zeros((len(groups.part), self.X.shape[1] + 1))
+        self._fit(task, groups, coef, self.ridge, start)
+        return self._models(groups, uniform, coef)
+
+    def fit_path(self, task: LocalTask, strengths: Sequence[float]) -> list[LogisticModels]:
+        """The models of a grid of strengths C, each found from those of the stronger penalty next to it.
+
+        Parameters
+        ----------
+        task : LocalTask
+        strengths : sequence of float
+            In any order; the answer has the same.
+        """
+        groups = Groups.of(task, self.sample_weight)
+        uniform = np.zeros(task.partition.n_parts, dtype=bool)
+        coef = np.zeros((len(groups.part), self.X.shape[1] + 1))
+        found: dict[float, LogisticModels] = {}
+        warm = False
+        for C in sorted(set(strengths)):
+            self._fit(task, groups, coef, 1.0 / C, None, warm=warm)
+            found[C] = self._models(groups, uniform, coef.copy())
+            warm = True
+        return [found[C] for C in strengths]
+
+    def _models(self, groups: Groups, uniform: npt.NDArray[np.bool_], coef: Floats) -> LogisticModels:
+        return LogisticModels(groups.number, groups.part_weights, groups.log_frequency, uniform, self.smooth, coef)
+
+    def _fit(
+        self, task: LocalTask, groups: Groups, coef: Floats, ridge: float, start: Start | None, warm: bool = False
+    ) -> None:
+        partition = task.partition
+        if start is not None:
+            _take_over(
+                coef, groups.number, start.coef, start.number, partition.configurations.within(start.configurations)
+            )
+            warm = True
+        order = np.argsort(partition.part, kind="stable")
+        starts = np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
+        failed, self.n_iter = newton.fit_parts(
+            self.X,
+            np.ascontiguousarray(task.codes),
+            self.sample_weight,
+            order,
+            starts,
+            groups.number,
+            _bases(task.n_states),
+            ridge,
+            self.tol,
+            self.max_iter,
+            coef,
+            warm,
+        )
+        if failed:
+            warnings.warn(
+                f"logistic regression did not converge in max_iter={self.max_iter} iterations on {failed} of "
+                f"{partition.n_parts} parts of the rows: raise max_iter or lower C.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+
+_bases = lru_cache(maxsize=64)(newton.bases)
+
+
+@njit(cache=True)
+def _take_over(
+    coef: Floats, number: Codes, coarse: npt.NDArray[np.float32], coarse_number: npt.NDArray[np.int32], within: Codes
+) -> None:
+    """Each group starts with the coefficients of its state in the coarser part."""
+    for p in range(number.shape[0]):
+        for s in range(number.shape[1]):
+            if number[p, s] >= 0:
+                for j in range(coef.shape[1]):
+                    coef[number[p, s], j] = coarse[coarse_number[within[p], s], j]
+
+
+@njit(cache=True, fastmath=SUMS)
+def _scores(out: Floats, X: Floats, part: Codes, number: Codes, coef: Floats) -> None:
+    """Intercept and linear score of each row, for the groups of its part."""
+    for i in range(len(X)):
+        p = part[i]
+        if p < 0:
+            continue
+        for s in range(out.shape[1]):
+            g = number[p, s]
+            if g >= 0:
+                total = coef[g, 0]
+                for j in range(X.shape[1]):
+                    total += coef[g, j + 1] * X[i, j]
+                out[i, s] = total

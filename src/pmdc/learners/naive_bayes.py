@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pmdc.columns import read_columns
-from pmdc.learners.base import LocalTask
+from pmdc.learners.base import LocalTask, Start
 from pmdc.learners.groups import SUMS, GroupedLearner, GroupedModels, Groups, constant_parts
 from pmdc.learners.inputs import Affine, CodesBehind
 from pmdc.partition import Partition
@@ -164,7 +164,7 @@ class NaiveBayesModels(GroupedModels):
         return out
 
 
-class NaiveBayesLearner(GroupedLearner):
+class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
     """`LocalLearner` of `NaiveBayes`, and of scikit-learn's `GaussianNB` where there are no discrete inputs.
 
     Parameters
@@ -204,7 +204,9 @@ class NaiveBayesLearner(GroupedLearner):
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
         super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
 
-    def _fit_groups(self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_]) -> NaiveBayesModels:
+    def _fit_groups(
+        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+    ) -> NaiveBayesModels:
         d = self.X.shape[1] - len(self.sizes)
         part, n_parts = task.partition.part, task.partition.n_parts
         mean, variance = _moments(self.X, groups.of_row, self.sample_weight, groups.weights, d)
