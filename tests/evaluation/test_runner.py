@@ -14,6 +14,7 @@ import pytest
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
 from pmdc.evaluation import methods
+from pmdc.evaluation.methods import FAMILIES
 from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, judge, run_cell
 from pmdc.evaluation.store import MEASURES, Record, Store
 from pmdc.metrics import joint_log_loss, subset_loss
@@ -187,13 +188,31 @@ def test_records_that_belong_together_are_written_together(tmp_path):
     assert store.keys() == {good.key}
 
 
-def test_quick_sets_of_the_benchmark_tables(data_dir, tmp_path):
-    frame = benchmark(
-        quick=True, methods=["GBNC", "MultiOutput"], data_dir=data_dir, out=tmp_path, progress=False
-    ).frame()
+def test_the_quick_benchmark(data_dir, tmp_path):
+    """What `make benchmark-quick` runs: all methods, tables and pictures."""
+    command = [
+        sys.executable,
+        "-m",
+        "pmdc",
+        "benchmark",
+        "--quick",
+        "--data-dir",
+        str(data_dir),
+        "--out",
+        str(tmp_path),
+    ]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    frame = Store(tmp_path / "results.sqlite").frame()
     assert set(frame["data_set"]) == set(QUICK_SETS)
     assert (frame["status"] == "ok").all(), frame["error"].dropna().tolist()
     assert sorted(frame["fold"].unique()) == [0, 1, 2]
+    names = [name for family in FAMILIES.values() for name in family.records]
+    assert sorted(frame["method"].unique()) == sorted(names)
+    for name in ("hamming_loss-naive-bayes.md", "subset_loss-naive-bayes.tex", "joint_log_loss-naive-bayes-pairs.png"):
+        assert (tmp_path / name).is_file()
+
+
+def test_more_folds_than_a_table_has(data_dir, tmp_path):
     with pytest.raises(ValueError, match="n_folds=11"):
         benchmark(["edm"], n_folds=11, data_dir=data_dir, out=tmp_path / "more", progress=False)
 

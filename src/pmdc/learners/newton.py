@@ -513,8 +513,7 @@ def _cholesky(H: Floats) -> Floats:
     damping = 1e-12 * max(scale, 1e-300)
     while True:
         try:
-            U: Floats = np.linalg.cholesky(H).T
-            return U
+            return np.linalg.cholesky(H).T  # type: ignore[return-value]  # float64, as H is
         except Exception:
             for i in range(len(H)):
                 H[i, i] += damping
