@@ -8,13 +8,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start
 from pmdc.table import Codes, Floats
-
-SUMS = {"reassoc", "contract", "nsz"}
-"""What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +87,10 @@ class GroupedModels(ABC):
         return None
 
     def log_proba(self, X: Floats, part: Codes) -> Floats:
+        from pmdc.learners import kernels
+
         out = self.scores(X, part)
-        _normalise(out, part, self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
+        kernels.normalise(out, part, self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
         if np.isnan(out).any():
             raise FloatingPointError(
                 "a local model answered probabilities that are no numbers. Check the scale of the features."
@@ -136,8 +134,10 @@ class GroupedLearner(ABC, Generic[Models]):
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
+            from pmdc.learners import kernels
+
             several = (groups.number >= 0).sum(axis=1) > 1
-            uniform = several & constant_parts(self.X, task.partition.part, task.partition.n_parts)
+            uniform = several & kernels.constant_parts(self.X, task.partition.part, task.partition.n_parts)
         return self._fit_groups(task, groups, uniform, start)
 
     def log_likelihood(self, task: LocalTask) -> float:
@@ -151,78 +151,3 @@ class GroupedLearner(ABC, Generic[Models]):
             own = np.maximum(own, TINY)
         weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight
         return float(np.dot(weights, own)), models.start(task)
-
-
-@njit(cache=True)
-def constant_parts(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_]:
-    """Whether all rows of a part have the same inputs."""
-    first = np.full(n_parts, -1)
-    constant = np.ones(n_parts, dtype=np.bool_)
-    for i in range(len(part)):
-        p = part[i]
-        if first[p] < 0:
-            first[p] = i
-        elif constant[p]:
-            for j in range(X.shape[1]):
-                if X[i, j] != X[first[p], j]:
-                    constant[p] = False
-                    break
-    return constant
-
-
-@njit(cache=True)
-def _normalise(
-    out: Floats, part: Codes, number: Codes, log_frequency: Floats, part_weights: Floats, smooth: bool, tiny: float
-) -> None:
-    """Scores to log-probabilities, row by row and in place; `fill_zeros` where they are to be smooth."""
-    n, m = out.shape
-    for i in range(n):
-        p = part[i]
-        if p < 0:
-            out[i, :] = -np.inf
-            continue
-        top = -np.inf
-        for s in range(m):
-            if number[p, s] < 0:
-                out[i, s] = -np.inf
-            elif not out[i, s] <= top:  # what is no number stays
-                top = out[i, s]
-        total = 0.0
-        for s in range(m):
-            below = out[i, s] - top
-            if not below < -40.0:  # smaller terms are lost in the rounding of the sum
-                total += np.exp(below)
-        shift = top + np.log(total)
-        n_low, zero = 0, False
-        for s in range(m):
-            if number[p, s] >= 0:
-                out[i, s] -= shift
-                n_low += out[i, s] < tiny
-                zero |= out[i, s] == -np.inf
-        if not smooth or not n_low:
-            continue
-        if zero:
-            _fill_zeros(out[i], number[p], log_frequency, part_weights[p])
-        else:  # what the low states had is lost in the rounding of 1 minus it
-            scale = np.log1p(-n_low * np.exp(tiny))
-            for s in range(m):
-                if number[p, s] >= 0:
-                    out[i, s] = tiny if out[i, s] < tiny else out[i, s] + scale
-
-
-@njit(cache=True)
-def _fill_zeros(row: Floats, number: Codes, log_frequency: Floats, weight: float) -> None:
-    """`fill_zeros` of one row that has a zero."""
-    taken, kept = 0.0, 0.0
-    for s in range(len(row)):
-        if number[s] >= 0:
-            floor = log_frequency[number[s]] - np.log1p(weight)
-            if row[s] < floor:
-                taken += np.exp(floor)
-            else:
-                kept += np.exp(row[s])
-    scale = np.log1p(-taken) - np.log(kept)
-    for s in range(len(row)):
-        if number[s] >= 0:
-            floor = log_frequency[number[s]] - np.log1p(weight)
-            row[s] = floor if row[s] < floor else row[s] + scale

@@ -12,22 +12,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_count
-from pmdc.learners import newton
 from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import SUMS, GroupedLearner, GroupedModels, Groups
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups
 from pmdc.learners.inputs import Affine, Indicators, Rotated, principal_axes
 from pmdc.partition import Partition
 from pmdc.table import Array, Codes, Features, Floats, read_weights
@@ -143,8 +140,10 @@ class LogisticModels(GroupedModels):
     coef: Floats
 
     def scores(self, X: Floats, part: Codes) -> Floats:
+        from pmdc.learners import kernels
+
         out = np.empty((len(X), self.number.shape[1]))
-        _scores(out, X, part, self.number, self.coef)
+        kernels.linear_scores(out, X, part, self.number, self.coef)
         return out
 
     def start(self, task: LocalTask) -> Start:
@@ -186,7 +185,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             defaults = Logistic()
             self.tol, self.max_iter = defaults.tol, defaults.max_iter
         self.ridge = 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
-        self.n_iter = 0
+        self.n_iter, self.work = 0, 0.0
         X = Indicators(sizes)(inputs)
         # The intercept is free, so a shift changes no model.
         self.affine = Affine.standard(X, sample_weight)
@@ -237,22 +236,24 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
     def _fit(
         self, task: LocalTask, groups: Groups, coef: Floats, ridge: float, start: Start | None, warm: bool = False
     ) -> None:
+        from pmdc.learners import kernels, newton
+
         partition = task.partition
         if start is not None:
-            _take_over(
+            kernels.take_over(
                 coef, groups.number, start.coef, start.number, partition.configurations.within(start.configurations)
             )
             warm = True
         order = np.argsort(partition.part, kind="stable")
         starts = np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
-        failed, self.n_iter = newton.fit_parts(
+        failed, self.n_iter, self.work = newton.fit_parts(
             self.X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,
             order,
             starts,
             groups.number,
-            _bases(task.n_states),
+            newton.bases(task.n_states),
             ridge,
             self.tol,
             self.max_iter,
@@ -266,34 +267,3 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-
-
-_bases = lru_cache(maxsize=64)(newton.bases)
-
-
-@njit(cache=True)
-def _take_over(
-    coef: Floats, number: Codes, coarse: npt.NDArray[np.float32], coarse_number: npt.NDArray[np.int32], within: Codes
-) -> None:
-    """Each group starts with the coefficients of its state in the coarser part."""
-    for p in range(number.shape[0]):
-        for s in range(number.shape[1]):
-            if number[p, s] >= 0:
-                for j in range(coef.shape[1]):
-                    coef[number[p, s], j] = coarse[coarse_number[within[p], s], j]
-
-
-@njit(cache=True, fastmath=SUMS)
-def _scores(out: Floats, X: Floats, part: Codes, number: Codes, coef: Floats) -> None:
-    """Intercept and linear score of each row, for the groups of its part."""
-    for i in range(len(X)):
-        p = part[i]
-        if p < 0:
-            continue
-        for s in range(out.shape[1]):
-            g = number[p, s]
-            if g >= 0:
-                total = coef[g, 0]
-                for j in range(X.shape[1]):
-                    total += coef[g, j + 1] * X[i, j]
-                out[i, s] = total

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pmdc.columns import read_columns
 from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import SUMS, GroupedLearner, GroupedModels, Groups, constant_parts
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups
 from pmdc.learners.inputs import Affine, CodesBehind
 from pmdc.partition import Partition
 from pmdc.table import Array, Codes, Features, FeatureTable, Floats, read_weights
@@ -159,8 +158,12 @@ class NaiveBayesModels(GroupedModels):
     starts: Codes
 
     def scores(self, X: Floats, part: Codes) -> Floats:
+        from pmdc.learners import kernels
+
         out = np.empty((len(X), self.number.shape[1]))
-        _scores(out, X, part, self.number, self.offset, self.mean, self.precision, self.log_theta, self.starts)
+        kernels.naive_bayes_scores(
+            out, X, part, self.number, self.offset, self.mean, self.precision, self.log_theta, self.starts
+        )
         return out
 
 
@@ -207,16 +210,20 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
     def _fit_groups(
         self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
     ) -> NaiveBayesModels:
+        from pmdc.learners import kernels
+
         d = self.X.shape[1] - len(self.sizes)
         part, n_parts = task.partition.part, task.partition.n_parts
-        mean, variance = _moments(self.X, groups.of_row, self.sample_weight, groups.weights, d)
+        mean, variance = kernels.moments(self.X, groups.of_row, self.sample_weight, groups.weights, d)
         variance += self.var_smoothing * self._greatest_variance(part, groups, mean, variance)[groups.part, None]
         offset = groups.log_frequency.copy()
         # Where no input varies over the rows of a part, all its Gaussians are one point, and their ratio is 1.
-        varied = ~constant_parts(self.X[:, :d], part, n_parts)[groups.part]
+        varied = ~kernels.constant_parts(self.X[:, :d], part, n_parts)[groups.part]
         offset[varied] -= 0.5 * np.log(2 * np.pi * variance[varied]).sum(axis=1)
         precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=varied[:, None])
-        counts = _value_weights(self.X, groups.of_row, self.sample_weight, len(groups.part), d, self.sizes, self.starts)
+        counts = kernels.value_weights(
+            self.X, groups.of_row, self.sample_weight, len(groups.part), d, self.sizes, self.starts
+        )
         totals = groups.weights[:, None] + self.alpha * np.repeat(self.sizes, self.sizes)
         return NaiveBayesModels(
             groups.number,
@@ -236,8 +243,10 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         d, part = mean.shape[1], groups.part
         counts = np.bincount(groups.of_row).astype(float)
         if (self.sample_weight != 1.0).any():
+            from pmdc.learners import kernels
+
             ones = np.ones(len(part_of))
-            _, within = _moments(self.X, part_of, ones, np.bincount(part_of).astype(float), d)
+            _, within = kernels.moments(self.X, part_of, ones, np.bincount(part_of).astype(float), d)
             return within.max(axis=1, initial=0.0)
         # Variance over a part: that within its groups and that of their means.
         rows = np.bincount(part, weights=counts)[:, None]
@@ -251,74 +260,3 @@ def _sums(values: Floats, part: Codes, n_parts: int) -> Floats:
     if not values.shape[1]:
         return np.zeros((n_parts, 0))
     return np.add.reduceat(values, np.searchsorted(part, np.arange(n_parts)), axis=0)
-
-
-@njit(cache=True, fastmath=SUMS)
-def _moments(X: Floats, group: Codes, weights: Floats, totals: Floats, d: int) -> tuple[Floats, Floats]:
-    """Weighted means and variances of the first d columns within each group, in two passes."""
-    mean = np.zeros((len(totals), d))
-    variance = np.zeros((len(totals), d))
-    for i in range(len(X)):
-        g, w = group[i], weights[i]
-        for j in range(d):
-            mean[g, j] += w * X[i, j]
-    for g in range(len(totals)):
-        for j in range(d):
-            mean[g, j] /= totals[g]
-    for i in range(len(X)):
-        g, w = group[i], weights[i]
-        for j in range(d):
-            deviation = X[i, j] - mean[g, j]
-            variance[g, j] += w * deviation * deviation
-    for g in range(len(totals)):
-        for j in range(d):
-            variance[g, j] /= totals[g]
-    return mean, variance
-
-
-@njit(cache=True)
-def _value_weights(
-    X: Floats, group: Codes, weights: Floats, n_groups: int, d: int, sizes: Codes, starts: Codes
-) -> Floats:
-    """The weight of each value of each discrete input within each group."""
-    out = np.zeros((n_groups, sizes.sum()))
-    for i in range(len(X)):
-        for c in range(len(sizes)):
-            value = int(X[i, d + c])
-            if value >= 0:
-                out[group[i], starts[c] + value] += weights[i]
-    return out
-
-
-@njit(cache=True, fastmath=SUMS)
-def _scores(
-    out: Floats,
-    X: Floats,
-    part: Codes,
-    number: Codes,
-    offset: Floats,
-    mean: Floats,
-    precision: Floats,
-    log_theta: Floats,
-    starts: Codes,
-) -> None:
-    """log f_y + sum of the log-densities and log-probabilities of the inputs, for the groups of a row's part."""
-    d = mean.shape[1]
-    for i in range(len(X)):
-        p = part[i]
-        if p < 0:
-            continue
-        for s in range(out.shape[1]):
-            g = number[p, s]
-            if g < 0:
-                continue
-            distance = 0.0
-            for j in range(d):
-                deviation = X[i, j] - mean[g, j]
-                distance += deviation * deviation * precision[g, j]
-            total = offset[g] - 0.5 * distance
-            for c in range(len(starts)):
-                value = int(X[i, d + c])
-                if value >= 0:
-                    total += log_theta[g, starts[c] + value]
-            out[i, s] = total

@@ -25,11 +25,13 @@ Gradients are exact; the Hessian only steers, and may be cheap:
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from pmdc.learners.groups import SUMS
+from pmdc.learners.kernels import SUMS
 from pmdc.table import Codes, Floats
 
 _BLOCK = 1024
@@ -48,6 +50,7 @@ _NEGLIGIBLE = 0.05
 """Axes along which the curvature of the data is below this share of the penalty have a diagonal Hessian."""
 
 
+@lru_cache(maxsize=64)
 def bases(n_states: int) -> Floats:
     """Q for every number of states m up to `n_states`: ``bases(n)[m, :m, :max(1, m - 1)]``."""
     out = np.zeros((n_states + 1, n_states, max(1, n_states - 1)))
@@ -74,7 +77,7 @@ def fit_parts(
     max_iter: int,
     coef: Floats,
     warm: bool,
-) -> tuple[int, int]:
+) -> tuple[int, int, float]:
     """Fit the parts of a partition.
 
     Parameters
@@ -97,6 +100,8 @@ def fit_parts(
     -------
     failed, steps : int
         Parts that did not converge, and the most steps that one took.
+    work : float
+        Floating-point operations in products of matrices and vectors and in factors, for benchmarks.
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
@@ -110,6 +115,7 @@ def fit_parts(
     Z32 = np.empty((min(biggest, _BLOCK), k), dtype=np.float32)
     local = np.empty(n_states, dtype=np.int64)
     failed, most = 0, 0
+    work = np.zeros(1)
     for p in range(n_parts):
         first, n = starts[p], starts[p + 1] - starts[p]
         m = 0
@@ -143,7 +149,7 @@ def fit_parts(
                             T[e, j] += q * coef[g, j]
                     else:
                         T[e, 0] += q * np.log(frequency[local[s]])
-        steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, tol, max_iter, not warm, Z, Z32)
+        steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, tol, max_iter, not warm, Z, Z32, work)
         failed += steps > max_iter
         most = max(most, steps)
         for s in range(n_states):
@@ -153,7 +159,7 @@ def fit_parts(
                     coef[g, j] = 0.0
                     for e in range(v):
                         coef[g, j] += Q[local[s], e] * T[e, j]
-    return failed, min(most, max_iter)
+    return failed, min(most, max_iter), work[0]
 
 
 @njit(cache=True)
@@ -169,6 +175,7 @@ def _fit_part(
     same: bool,
     Z: Floats,
     Z32: npt.NDArray[np.float32],
+    work: Floats,
 ) -> int:
     """Fit one part in place and return the number of steps; more than `max_iter` if it did not converge.
 
@@ -197,7 +204,7 @@ def _fit_part(
         if fresh:
             for j in range(k):
                 added[j] = (ridge if j else 0.0) + damping * energy[j]
-            U, width = _factor(A, w, P, Q, added, same, negligible, energy, diagonal, Z, Z32)
+            U, width = _factor(A, w, P, Q, added, same, negligible, energy, diagonal, Z, Z32, work)
             same = False
             gain = _precondition(U, diagonal, width, grad, step)
         if conjugate:
@@ -206,6 +213,7 @@ def _fit_part(
             _move(T, step, 1.0)
             return steps
         _scores(A, step, Q, change)
+        work[0] += 4.0 * n * k * v + 2.0 * (v * width) ** 2
         size, new_value = _search(S, change, y, w, P, T, step, ridge, value, gain)
         if size < 0.01:  # far from where the Hessian tells the truth; in the end, rounding hides what is left
             damping = max(100 * damping, 1e-8)
@@ -408,6 +416,7 @@ def _factor(
     diagonal: Floats,
     Z: Floats,
     Z32: npt.NDArray[np.float32],
+    work: Floats,
 ) -> tuple[Floats, int]:
     """The upper Cholesky factor of the Hessian along the first axes, how many these are, and a diagonal for the rest.
 
@@ -435,11 +444,11 @@ def _factor(
     H = np.zeros((v * width, v * width))
     G = np.empty((width, width))
     if same:
-        _gram(A, w, P, -1, -1, width, single, Z, Z32, G)
+        _gram(A, w, P, -1, -1, width, single, Z, Z32, G, work)
     for a in range(m):
         for b in range(a):
             share = P[0, a] * P[0, b] if same else 1.0
-            if not same and not _gram(A, w, P, a, b, width, single, Z, Z32, G):
+            if not same and not _gram(A, w, P, a, b, width, single, Z, Z32, G, work):
                 continue
             for e in range(v):
                 for f in range(e + 1):
@@ -451,6 +460,7 @@ def _factor(
     for e in range(v):
         for j in range(width):
             H[e * width + j, e * width + j] += added[j]
+    work[0] += (v * width) ** 3 / 3.0
     return _cholesky(H), width
 
 
@@ -466,6 +476,7 @@ def _gram(
     Z: Floats,
     Z32: npt.NDArray[np.float32],
     G: Floats,
+    work: Floats,
 ) -> bool:
     """G = sum_i w_i p_ia p_ib a_i a_i' along the first axes; a = -1 means by weight alone. Whether there was a row.
 
@@ -494,6 +505,7 @@ def _gram(
             rows += 1
         if rows and (rows == _BLOCK or i == n - 1):  # short sums, so that single precision loses nothing
             some = True
+            work[0] += 2.0 * rows * width * width
             if single:
                 Y32 = flat32[: rows * width].reshape(rows, width)
                 G += np.dot(Y32.T, Y32)

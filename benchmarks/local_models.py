@@ -1,0 +1,328 @@
+"""Speed of the local models and of prediction, each beside a peer in the same run.
+
+    python benchmarks/local_models.py [--data-dir ../shared/data] [--only logistic,naive-bayes,predict,growth,memory,jobs]
+
+Needs the benchmark table rf1 and the extra "peers". Times are CPU seconds of one thread unless said otherwise; ratios
+are what to compare between machines. The results kept in `RESULTS.md` were printed by this program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from threadpoolctl import threadpool_limits
+
+from pmdc import GBNC
+from pmdc.datasets import load, make_network
+from pmdc.learners import LocalTask, Logistic, NaiveBayes, make_learner
+from pmdc.learners.estimator import EstimatorLearner
+from pmdc.learners.inputs import Affine
+from pmdc.learners.starts import WarmStarts
+from pmdc.partition import Partition
+from pmdc.table import Features
+
+
+def cpu(work):
+    start = time.process_time()
+    answer = work()
+    return time.process_time() - start, answer
+
+
+class Table:
+    """Continuous features and class variables as the learners see them, with all parent sets."""
+
+    def __init__(self, X, codes, sizes, max_parents=3):
+        self.features = Features(np.asarray(X, dtype=float), np.empty((len(X), 0), dtype=np.int64))
+        self.codes, self.sizes = np.asfortranarray(codes, dtype=np.int64), tuple(sizes)
+        self.weights = np.ones(len(codes))
+        self.levels = [
+            [
+                (child, parents)
+                for child in range(len(sizes))
+                for parents in itertools.combinations([v for v in range(len(sizes)) if v != child], size)
+            ]
+            for size in range(max_parents + 1)
+        ]
+
+    @property
+    def sets(self):
+        return [pair for level in self.levels for pair in level]
+
+    def task(self, child, parents):
+        return LocalTask(child, self.codes[:, child], self.sizes[child], Partition(self.codes, parents, self.sizes))
+
+    def learner(self, estimator):
+        return make_learner(estimator, self.features, self.weights, weighted=False)
+
+    def loop(self, estimator, standardised):
+        X = self.features.continuous
+        inputs = (
+            Features(Affine.standard(X, self.weights)(X), self.features.discrete) if standardised else self.features
+        )
+        return EstimatorLearner(estimator, inputs, self.weights)
+
+    def score_all(self, learner):
+        """What `GBNC` does in phase P1, without pruning: level by level, from the best subset."""
+        starts = WarmStarts([len(self.levels) - 1] * len(self.sizes))
+        flops, values = 0.0, {}
+        for level in self.levels:
+            answers = []
+            for child, parents in level:
+                start, wanted = starts.find(child, parents)
+                value, own = learner.log_likelihood_from(self.task(child, parents), start)
+                answers.append((value, own if wanted else None))
+                flops += getattr(learner, "work", 0.0)
+            starts.keep(level, [value for value, _ in answers], [own for _, own in answers])
+            values.update((pair, value) for pair, (value, _) in zip(level, answers, strict=True))
+        return values, flops
+
+
+def rf1(data_dir):
+    data = load("rf1", data_dir)
+    train = np.setdiff1d(np.arange(len(data.X)), data.folds[0])
+    codes = np.column_stack([data.Y[name].cat.codes for name in data.Y])
+    sizes = [len(data.Y[name].cat.categories) for name in data.Y]
+    return data, train, Table(data.X.to_numpy()[train], codes[train], sizes)
+
+
+def matrix_rate(dtype):
+    A = np.random.default_rng(0).normal(size=(1500, 1500)).astype(dtype)
+    A @ A
+    return 3 * 2 * 1500**3 / cpu(lambda: [A @ A for _ in range(3)])[0]
+
+
+def sample(table, count):
+    """Some parent sets, from every level as many as its share."""
+    rng = np.random.default_rng(0)
+    total = len(table.sets)
+    chosen = []
+    for level in table.levels:
+        number = max(1, round(count * len(level) / total))
+        chosen.append([level[i] for i in rng.choice(len(level), number, replace=False)])
+    return chosen
+
+
+def against_loop(name, table, estimator, peer, standardised, count=48):
+    learner = table.learner(estimator)
+    learner.log_likelihood(table.task(*table.sets[0]))  # compiled before the clock starts
+    loop = table.loop(peer, standardised)
+    rounds, peer_rounds, worst = [], [], 0.0
+    for _ in range(2):  # in turns, because the machine may not be ours alone
+        seconds, (values, flops) = cpu(lambda: table.score_all(learner))
+        rounds.append(seconds)
+        estimate = 0.0
+        for level, some in zip(table.levels, sample(table, count), strict=True):
+            spent, answers = cpu(lambda some=some: [loop.log_likelihood(table.task(*pair)) for pair in some])
+            estimate += spent / len(some) * len(level)
+            worst = max(worst, *(abs(values[p] - a) / abs(a) for p, a in zip(some, answers, strict=True)))
+        peer_rounds.append(estimate)
+    ours, theirs = min(rounds), min(peer_rounds)
+    n_sets = len(table.sets)
+    print(f"{name}: {n_sets} parent sets, {table.features.continuous.shape[0]} rows")
+    print(
+        f"  pmdc  {ours:8.2f} s CPU  ({1e3 * ours / n_sets:.1f} ms a set; both rounds {rounds[0]:.2f}, {rounds[1]:.2f})"
+    )
+    print(
+        f"  loop  {theirs:8.2f} s CPU, extrapolated from {count} sets ({peer!r}; {peer_rounds[0]:.1f}, {peer_rounds[1]:.1f})"
+    )
+    print(f"  ratio {theirs / ours:8.1f}   greatest relative difference of a log-likelihood {worst:.1e}")
+    return ours, flops
+
+
+def logistic(args):
+    _, _, table = rf1(args.data_dir)
+    ours, flops = against_loop(
+        "logistic, rf1", table, Logistic(), LogisticRegression(solver="newton-cholesky", max_iter=1000), True
+    )
+    single, double = matrix_rate(np.float32), matrix_rate(float)
+    plain = 0.0  # one Hessian of every part, all pairs of states, as plain Newton has it in every step
+    for pair in table.sets:
+        task = table.task(*pair)
+        cells = np.zeros((task.partition.n_parts, task.n_states))
+        np.add.at(cells, (task.partition.part, task.codes), 1)
+        states = (cells > 0).sum(axis=1)
+        width = table.features.continuous.shape[1] + 1
+        plain += float(np.sum(cells.sum(axis=1) * width**2 * states * (states - 1)))
+    print(
+        f"  {flops / 1e9:.0f} Gflop in {ours:.1f} s: {flops / ours / 1e9:.1f} Gflop/s, {flops / ours / double:.0%} of the "
+    )
+    print(
+        f"  measured matrix product in double ({double / 1e9:.0f}), {flops / ours / single:.0%} of single ({single / 1e9:.0f})"
+    )
+    print(
+        f"  one step of plain Newton on all sets is {plain / 1e9:.0f} Gflop: {plain / double:.1f} s at the rate in double"
+    )
+
+
+def naive_bayes(args):
+    _, _, table = rf1(args.data_dir)
+    against_loop("naive Bayes, rf1", table, NaiveBayes(), GaussianNB(), False)
+
+
+def predict(args):
+    """Both decisions for the test fold, beside a network built and queried for each row."""
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.inference import VariableElimination
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    data, train, _ = rf1(args.data_dir)
+    test = data.folds[0]
+    model = GBNC(NaiveBayes()).fit(data.X.iloc[train], data.Y.iloc[train])
+    rows = data.X.iloc[test]
+    model.predict(rows[:2])
+    seconds, hamming = cpu(lambda: model.predict(rows, loss="hamming"))
+    more, subset = cpu(lambda: model.predict(rows, loss="subset"))
+    names = list(data.Y)
+
+    def by_pgmpy(row, tables):
+        edges = [(names[p], names[k]) for k, node in enumerate(model._network.class_parents) for p in node]
+        network = DiscreteBayesianNetwork(edges)
+        network.add_nodes_from(names)
+        for k, (parents, table) in enumerate(zip(model._network.class_parents, tables, strict=True)):
+            values = np.exp(table[row]).reshape(-1, table.shape[-1]).T
+            values = values / values.sum(axis=0)
+            sizes = [len(model.classes_[p]) for p in parents]
+            network.add_cpds(
+                TabularCPD(names[k], values.shape[0], values, evidence=[names[p] for p in parents], evidence_card=sizes)
+            )
+        query = VariableElimination(network)
+        marginal = [int(query.query([name], show_progress=False).values.argmax()) for name in names]
+        joint = query.map_query(names, show_progress=False)
+        return marginal, [int(joint[name]) for name in names]
+
+    tables = model._network.tables(model._read(rows))
+    some = np.linspace(0, len(rows) - 1, 20).astype(int)
+    spent, answers = cpu(lambda: [by_pgmpy(row, tables) for row in some])
+    agree = [
+        (np.array([data.Y[n].cat.categories.get_loc(frame[n].iloc[row]) for n in names]) == answer[which]).all()
+        for row, answer in zip(some, answers, strict=True)
+        for which, frame in ((0, hamming), (1, subset))
+    ]
+    each, peer = (seconds + more) / len(rows), spent / len(some)
+    print(f"prediction, rf1 test fold, {len(rows)} rows, both losses")
+    print(f"  pmdc  {1e3 * each:8.3f} ms CPU a row ({seconds + more:.2f} s, local models included)")
+    print(
+        f"  pgmpy {1e3 * peer:8.1f} ms CPU a row ({len(some)} rows, conditional tables given; same answer in {np.mean(agree):.0%})"
+    )
+    print(f"  ratio {peer / each:8.0f}")
+
+
+def growth(args):
+    """Exponents of the CPU time when rows, features or parent sets double."""
+    for name, estimator in (("logistic", Logistic()), ("naive Bayes", NaiveBayes())):
+
+        def spent(n_rows, n_features, n_classes, estimator=estimator):
+            data = make_network(
+                n_rows, n_class_variables=n_classes, n_states=3, n_continuous=n_features, n_discrete=0, random_state=0
+            )
+            codes = np.column_stack([data.Y[column].cat.codes for column in data.Y])
+            table = Table(data.X, codes, [3] * n_classes, max_parents=2)
+            learner = table.learner(estimator)
+            learner.log_likelihood(table.task(*table.sets[0]))
+            seconds, (_, flops) = cpu(lambda: table.score_all(learner))
+            return seconds, flops, len(table.sets)
+
+        base = {"n_rows": 4000, "n_features": 32, "n_classes": 6}
+        start = spent(**base)
+        for what, doubled in (
+            ("rows", {"n_rows": 8000}),
+            ("features", {"n_features": 64}),
+            ("parent sets", {"n_classes": 8}),
+        ):
+            after = spent(**(base | doubled))
+            factor = after[2] / start[2] if what == "parent sets" else 2.0
+            exponents = [np.log(after[i] / start[i]) / np.log(factor) for i in range(2) if start[i]]
+            told = f", of its flop count {exponents[1]:.2f}" if len(exponents) > 1 else ""
+            print(f"growth, {name}, {what} x {factor:.2g}: exponent of CPU time {exponents[0]:.2f}{told}")
+
+
+MEMORY = """
+import resource, sys, warnings
+import numpy as np
+from pmdc import GBNC
+from pmdc.datasets import load, make_network
+from pmdc.learners import Logistic, NaiveBayes
+warnings.simplefilter("ignore")
+what, estimator, parents, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+if what == "rf1":
+    data = load("rf1", folder or None)
+    train = np.setdiff1d(np.arange(len(data.X)), data.folds[0])
+    X, Y = data.X.iloc[train], data.Y.iloc[train]
+else:
+    data = make_network(10_000, n_class_variables=16, n_states=3, n_continuous=280, n_discrete=0, random_state=0)
+    X, Y = data.X, data.Y
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+GBNC({"logistic": Logistic, "naive-bayes": NaiveBayes}[estimator](), max_parents=parents).fit(X, Y)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(f"{before:.0f} MB before fit, {after.ru_maxrss / 1024:.0f} MB at its peak, {after.ru_utime + after.ru_stime:.0f} s CPU")
+"""
+
+
+def memory(args):
+    cases = [("rf1", "logistic", 3), ("rf1", "naive-bayes", 3)]
+    cases += [("16 x 280 x 10000", "naive-bayes", 3), ("16 x 280 x 10000", "logistic", 1)]
+    for what, estimator, parents in cases:
+        command = [sys.executable, "-c", MEMORY, what, estimator, str(parents), args.data_dir or ""]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        print(f"memory, {what}, {estimator}, max_parents={parents}: {done.stdout.strip()}", flush=True)
+
+
+def jobs(args):
+    """Wall time of fit with one and with two workers, in turns; the machine must be free."""
+    data, train, _ = rf1(args.data_dir)
+    X, Y = data.X.iloc[train], data.Y.iloc[train]
+    scores, seconds = {}, {1: [], 2: []}
+    for n_jobs in (1, 2):
+        GBNC(max_parents=1, n_jobs=n_jobs).fit(X, Y)  # compiled, workers started
+    for _ in range(2):
+        for n_jobs in (1, 2):
+            start = time.perf_counter()
+            model = GBNC(n_jobs=n_jobs).fit(X, Y)
+            seconds[n_jobs].append(time.perf_counter() - start)
+            scores[n_jobs] = model.scores_
+    one, two = min(seconds[1]), min(seconds[2])
+    print(
+        f"workers, rf1, logistic: {one:.1f} s with one, {two:.1f} s with two (wall time): {one / two:.2f} x; "
+        f"same bits: {scores[1] == scores[2]}"
+    )
+
+
+PARTS = {
+    "logistic": logistic,
+    "naive-bayes": naive_bayes,
+    "predict": predict,
+    "growth": growth,
+    "memory": memory,
+    "jobs": jobs,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", default=None)
+    parser.add_argument("--only", default=",".join(PARTS))
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, numpy {np.__version__}")
+    for name in args.only.split(","):
+        part = partial(PARTS[name], args)
+        if name == "jobs":
+            part()
+        else:
+            with threadpool_limits(1):
+                part()
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
