@@ -61,40 +61,47 @@ class Node:
 
     def log_proba(self, X: Floats, codes: Codes) -> Floats:
         """log P(Y | pi, x) for prepared rows, pi read off their codes; shape (n, n_states)."""
-        return self._log_proba(X, codes, self.parents)
+        return self._log_proba(X, codes, self.parents, ())[:, 0]
 
-    def _log_proba(self, X: Floats, codes: Codes, parents: ParentSet | None) -> Floats:
+    def table(self, X: Floats, codes: Codes, free: ParentSet) -> Floats:
+        """log P(Y | pi, x) for prepared rows and all configurations of the parents in `free`.
+
+        The other parents are read off the codes. Shape (n, number of configurations, n_states), the last of the free
+        parents running fastest.
+        """
+        return self._log_proba(X, codes, self.parents, free)
+
+    def _log_proba(self, X: Floats, codes: Codes, parents: ParentSet | None, free: ParentSet) -> Floats:
         if parents is None:
-            return np.full((len(X), self.n_states), -math.log(self.n_states))
-        if self.backoff and (codes[:, parents] == UNKNOWN).any():
-            return self._without_unknown(X, codes, parents)
+            return np.full((len(X), 1, self.n_states), -math.log(self.n_states))
+        if self.backoff and (codes[:, [p for p in parents if p not in free]] == UNKNOWN).any():
+            return self._without_unknown(X, codes, parents, free)
         here = self.levels[parents]
-        part = here.configurations.find(codes)
+        part = here.configurations.find(codes, free)
         out = here.models.log_proba(X, part)
         if not self.backoff:
             out[part < 0] = -math.log(self.n_states)
-            return out
-        absent = np.isneginf(out)
-        rows = np.flatnonzero(absent.any(axis=1))
-        if rows.size:
-            weight = np.where(part[rows] < 0, 0.0, here.weights[part[rows]])
-            absent = absent[rows]
-            answer = self._log_proba(X[rows], codes[rows], self.fewer.get(parents))
-            log_share = answer - np.log1p(weight)[:, None]
-            taken = np.where(absent, np.exp(log_share), 0.0).sum(axis=1, keepdims=True)
-            with np.errstate(divide="ignore"):
-                own = out[rows] + np.log1p(-np.minimum(taken, 1.0))
-            out[rows] = np.where(absent, log_share, own)
+        elif np.isneginf(out).any():
+            from pmdc.learners import kernels
+
+            fewer = self.fewer.get(parents)
+            answer = self._log_proba(X, codes, fewer, free)
+            kernels.back_off(out, answer, here.configurations.columns(fewer or (), free), part, here.weights)
         return out
 
-    def _without_unknown(self, X: Floats, codes: Codes, parents: ParentSet) -> Floats:
+    def _without_unknown(self, X: Floats, codes: Codes, parents: ParentSet, free: ParentSet) -> Floats:
         """A value never seen says nothing: those rows are answered by the models without that parent."""
-        out = np.empty((len(X), self.n_states))
-        patterns, pattern = np.unique(codes[:, parents] == UNKNOWN, axis=0, return_inverse=True)
+        read = [p for p in parents if p not in free]
+        patterns, pattern = np.unique(codes[:, read] == UNKNOWN, axis=0, return_inverse=True)
+        pieces: list[tuple[Codes, Floats]] = []
         for number, unknown in enumerate(patterns):
             rows = np.flatnonzero(pattern.ravel() == number)
-            known = tuple(p for p, gone in zip(parents, unknown, strict=True) if not gone)
-            out[rows] = self._log_proba(X[rows], codes[rows], known)
+            gone = {p for p, missing in zip(read, unknown, strict=True) if missing}
+            known = tuple(p for p in parents if p not in gone)
+            pieces.append((rows, self._log_proba(X[rows], codes[rows], known, free)))
+        out = np.empty((len(X), *pieces[0][1].shape[1:]))
+        for rows, answer in pieces:
+            out[rows] = answer
         return out
 
 
@@ -131,11 +138,7 @@ class Network:
         tables = []
         for node, parents in zip(self.nodes, self.class_parents, strict=True):
             shape = tuple(self.sizes[p] for p in parents)
-            table = np.empty((len(features), *shape, node.n_states))
-            for configuration in np.ndindex(shape):
-                codes[:, parents] = configuration
-                table[(slice(None), *configuration)] = node.log_proba(X, codes)
-            tables.append(table)
+            tables.append(node.table(X, codes, parents).reshape(len(features), *shape, node.n_states))
         return tables
 
 

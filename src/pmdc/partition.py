@@ -23,14 +23,41 @@ class Configurations:
     sizes: tuple[int, ...]
     observed: Codes
 
-    def find(self, codes: Codes) -> Codes:
-        """The part of each row of a table; -1 where its configuration was not observed."""
-        numbers = _numbers(codes, self.parents, self.sizes)
+    def find(self, codes: Codes, free: Sequence[int] = ()) -> Codes:
+        """The part of each row of a table; -1 where its configuration was not observed.
+
+        The parents in `free` are not read off the table but run through all their configurations, the last one
+        fastest. The answer has shape (n, number of these configurations).
+        """
+        fixed = np.zeros(len(codes), dtype=np.int64)
+        running = np.zeros(1, dtype=np.int64)
+        unknown = np.zeros(len(codes), dtype=bool)
+        for parent, size in zip(self.parents, self.sizes, strict=True):
+            fixed, running = fixed * size, running * size
+            if parent in free:
+                running = (running[:, None] + np.arange(size)).ravel()
+            else:
+                fixed = fixed + codes[:, parent]
+                unknown |= codes[:, parent] == UNKNOWN  # it could spell the number of another configuration
+        if set(self.parents) <= set(free):
+            fixed, rows = fixed[:1], len(codes)  # all rows are alike
+        else:
+            rows = 1
+        numbers = fixed[:, None] + running
         place = np.minimum(np.searchsorted(self.observed, numbers), len(self.observed) - 1)
-        unknown = self.observed[place] != numbers
-        for parent in self.parents:  # a value never seen could spell the number of another configuration
-            unknown |= codes[:, parent] == UNKNOWN
-        return np.where(unknown, UNKNOWN, place)
+        part = np.where(self.observed[place] == numbers, place, UNKNOWN)
+        part = np.repeat(part, rows, axis=0)[: len(codes)]
+        part[unknown] = UNKNOWN
+        return part
+
+    def columns(self, fewer: Sequence[int], free: Sequence[int]) -> Codes:
+        """For each configuration of the free parents its number among those of the free ones in `fewer`."""
+        own = [(parent, size) for parent, size in zip(self.parents, self.sizes, strict=True) if parent in free]
+        number = np.zeros(1, dtype=np.int64)
+        for parent, size in own:
+            step = np.arange(size) if parent in fewer else np.zeros(size, dtype=np.int64)
+            number = (number[:, None] * (size if parent in fewer else 1) + step).ravel()
+        return number
 
     def within(self, coarser: Configurations) -> Codes:
         """The part of a partition by some of these parents that each configuration lies in."""

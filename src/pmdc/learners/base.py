@@ -71,8 +71,9 @@ class LocalModels(Protocol):
     """The fitted local models of one class variable, one for each observed configuration."""
 
     def log_proba(self, X: Floats, part: Codes) -> Floats:
-        """log P(Y | pi, x) for prepared rows, each under the model of its part; shape (n, n_states).
+        """log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
 
+        Parts of shape (n,) or (n, n_columns) give an answer of the same shape with an axis for the states behind.
         A state that has no row in the part, and every state where the part is -1, gets -inf.
         """
 

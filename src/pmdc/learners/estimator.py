@@ -42,11 +42,12 @@ class EstimatorModels:
     smooth: bool
 
     def log_proba(self, X: Floats, part: Codes) -> Floats:
-        out = np.full((len(X), self.n_states), -np.inf)
-        for number, rows in rows_by_part(part):
+        out = np.full((part.size, self.n_states), -np.inf)
+        columns = part.size // max(1, len(X))
+        for number, places in rows_by_part(part.ravel()):
             model = self.models[number]
-            out[np.ix_(rows, model.states)] = model.log_proba(X[rows], self.smooth)
-        return out
+            out[np.ix_(places, model.states)] = model.log_proba(X[places // columns], self.smooth)
+        return out.reshape(*part.shape, self.n_states)
 
 
 def random_states(estimator: BaseEstimator) -> dict[str, Any]:

@@ -79,8 +79,11 @@ class GroupedModels(ABC):
     smooth: bool
 
     @abstractmethod
-    def scores(self, X: Floats, part: Codes) -> Floats:
-        """What the softmax over the states of the part makes probabilities of, shape (n, n_states)."""
+    def scores(self, X: Floats, part: Codes, out: Floats) -> None:
+        """Write to `out` what the softmax over the states of a part makes probabilities of.
+
+        Parts have shape (n, n_columns), `out` has shape (n, n_columns, n_states).
+        """
 
     def start(self, task: LocalTask) -> Start | None:
         """What the models of finer partitions may start from, if they have any use for it."""
@@ -89,14 +92,16 @@ class GroupedModels(ABC):
     def log_proba(self, X: Floats, part: Codes) -> Floats:
         from pmdc.learners import kernels
 
-        out = self.scores(X, part)
-        kernels.normalise(out, part, self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
-        if np.isnan(out).any():
+        out = np.empty((*part.shape, self.number.shape[1]))
+        flat = out.reshape(-1, out.shape[-1])
+        self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
+        kernels.normalise(flat, part.ravel(), self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
+        if np.isnan(flat).any():
             raise FloatingPointError(
                 "a local model answered probabilities that are no numbers. Check the scale of the features."
             )
         if self.uniform.any():
-            out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[1])
+            out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[-1])
         return out
 
 

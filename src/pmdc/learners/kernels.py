@@ -5,6 +5,8 @@ Imported by those who call them, when they do: importing numba takes longer than
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -14,10 +16,13 @@ from pmdc.table import Codes, Floats
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
 
+compiled = partial(njit, cache=True, error_model="numpy")
+"""Compiled once and kept; dividing by zero gives infinity or NaN, as in numpy, and costs no check."""
+
 # Groups ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled()
 def constant_parts(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_]:
     """Whether all rows of a part have the same inputs."""
     first = np.full(n_parts, -1)
@@ -34,7 +39,7 @@ def constant_parts(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_
     return constant
 
 
-@njit(cache=True)
+@compiled()
 def normalise(
     out: Floats, part: Codes, number: Codes, log_frequency: Floats, part_weights: Floats, smooth: bool, tiny: float
 ) -> None:
@@ -74,7 +79,7 @@ def normalise(
                     out[i, s] = tiny if out[i, s] < tiny else out[i, s] + scale
 
 
-@njit(cache=True)
+@compiled()
 def _fill_zeros(row: Floats, number: Codes, log_frequency: Floats, weight: float) -> None:
     """`fill_zeros` of one row that has a zero."""
     taken, kept = 0.0, 0.0
@@ -92,10 +97,44 @@ def _fill_zeros(row: Floats, number: Codes, log_frequency: Floats, weight: float
             row[s] = floor if row[s] < floor else row[s] + scale
 
 
+@compiled()
+def back_off(out: Floats, fewer: Floats, column: Codes, part: Codes, weights: Floats) -> None:
+    """Give absent states (-inf) their share of what the models with fewer parents answer, as `pmdc.network` says.
+
+    Parameters
+    ----------
+    out : array of shape (n, n_configurations, n_states), changed in place
+    fewer : array of shape (n, n_fewer, n_states)
+        Answers of the models with fewer parents.
+    column : array of shape (n_configurations,)
+        Where in `fewer` the answer for a configuration is.
+    part : array of shape (n, n_configurations)
+    weights : array of shape (n_parts,)
+        The weight of the rows of each part.
+    """
+    n, n_configurations, m = out.shape
+    for i in range(n):
+        for c in range(n_configurations):
+            weight = weights[part[i, c]] if part[i, c] >= 0 else 0.0
+            taken = 0.0
+            for s in range(m):
+                if out[i, c, s] == -np.inf:
+                    share = fewer[i, column[c], s] - np.log1p(weight)
+                    taken += np.exp(share)
+            if taken == 0.0:
+                continue
+            rest = np.log1p(-min(taken, 1.0))
+            for s in range(m):
+                if out[i, c, s] == -np.inf:
+                    out[i, c, s] = fewer[i, column[c], s] - np.log1p(weight)
+                else:
+                    out[i, c, s] += rest
+
+
 # Naive Bayes ----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def moments(X: Floats, group: Codes, weights: Floats, totals: Floats, d: int) -> tuple[Floats, Floats]:
     """Weighted means and variances of the first d columns within each group, in two passes."""
     mean = np.zeros((len(totals), d))
@@ -118,7 +157,7 @@ def moments(X: Floats, group: Codes, weights: Floats, totals: Floats, d: int) ->
     return mean, variance
 
 
-@njit(cache=True)
+@compiled()
 def value_weights(
     X: Floats, group: Codes, weights: Floats, n_groups: int, d: int, sizes: Codes, starts: Codes
 ) -> Floats:
@@ -132,7 +171,7 @@ def value_weights(
     return out
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def naive_bayes_scores(
     out: Floats,
     X: Floats,
@@ -147,29 +186,30 @@ def naive_bayes_scores(
     """log f_y + sum of the log-densities and log-probabilities of the inputs, for the groups of a row's part."""
     d = mean.shape[1]
     for i in range(len(X)):
-        p = part[i]
-        if p < 0:
-            continue
-        for s in range(out.shape[1]):
-            g = number[p, s]
-            if g < 0:
+        for a in range(part.shape[1]):
+            p = part[i, a]
+            if p < 0:
                 continue
-            distance = 0.0
-            for j in range(d):
-                deviation = X[i, j] - mean[g, j]
-                distance += deviation * deviation * precision[g, j]
-            total = offset[g] - 0.5 * distance
-            for c in range(len(starts)):
-                value = int(X[i, d + c])
-                if value >= 0:
-                    total += log_theta[g, starts[c] + value]
-            out[i, s] = total
+            for s in range(out.shape[2]):
+                g = number[p, s]
+                if g < 0:
+                    continue
+                distance = 0.0
+                for j in range(d):
+                    deviation = X[i, j] - mean[g, j]
+                    distance += deviation * deviation * precision[g, j]
+                total = offset[g] - 0.5 * distance
+                for c in range(len(starts)):
+                    value = int(X[i, d + c])
+                    if value >= 0:
+                        total += log_theta[g, starts[c] + value]
+                out[i, a, s] = total
 
 
 # Logistic regression --------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled()
 def take_over(
     coef: Floats, number: Codes, coarse: npt.NDArray[np.float32], coarse_number: npt.NDArray[np.int32], within: Codes
 ) -> None:
@@ -181,17 +221,18 @@ def take_over(
                     coef[number[p, s], j] = coarse[coarse_number[within[p], s], j]
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def linear_scores(out: Floats, X: Floats, part: Codes, number: Codes, coef: Floats) -> None:
     """Intercept and linear score of each row, for the groups of its part."""
     for i in range(len(X)):
-        p = part[i]
-        if p < 0:
-            continue
-        for s in range(out.shape[1]):
-            g = number[p, s]
-            if g >= 0:
-                total = coef[g, 0]
-                for j in range(X.shape[1]):
-                    total += coef[g, j + 1] * X[i, j]
-                out[i, s] = total
+        for a in range(part.shape[1]):
+            p = part[i, a]
+            if p < 0:
+                continue
+            for s in range(out.shape[2]):
+                g = number[p, s]
+                if g >= 0:
+                    total = coef[g, 0]
+                    for j in range(X.shape[1]):
+                        total += coef[g, j + 1] * X[i, j]
+                    out[i, a, s] = total

@@ -139,12 +139,10 @@ class LogisticModels(GroupedModels):
 
     coef: Floats
 
-    def scores(self, X: Floats, part: Codes) -> Floats:
+    def scores(self, X: Floats, part: Codes, out: Floats) -> None:
         from pmdc.learners import kernels
 
-        out = np.empty((len(X), self.number.shape[1]))
         kernels.linear_scores(out, X, part, self.number, self.coef)
-        return out
 
     def start(self, task: LocalTask) -> Start:
         return Start(task.partition.configurations, self.number.astype(np.int32), self.coef.astype(np.float32))

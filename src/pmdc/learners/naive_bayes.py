@@ -157,14 +157,12 @@ class NaiveBayesModels(GroupedModels):
     log_theta: Floats
     starts: Codes
 
-    def scores(self, X: Floats, part: Codes) -> Floats:
+    def scores(self, X: Floats, part: Codes, out: Floats) -> None:
         from pmdc.learners import kernels
 
-        out = np.empty((len(X), self.number.shape[1]))
         kernels.naive_bayes_scores(
             out, X, part, self.number, self.offset, self.mean, self.precision, self.log_theta, self.starts
         )
-        return out
 
 
 class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):

@@ -29,9 +29,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from pmdc.learners.kernels import SUMS
+from pmdc.learners.kernels import SUMS, compiled
 from pmdc.table import Codes, Floats
 
 _BLOCK = 1024
@@ -63,7 +62,7 @@ def bases(n_states: int) -> Floats:
     return out
 
 
-@njit(cache=True)
+@compiled()
 def fit_parts(
     X: Floats,
     codes: Codes,
@@ -162,7 +161,7 @@ def fit_parts(
     return failed, min(most, max_iter), work[0]
 
 
-@njit(cache=True)
+@compiled(inline="always")
 def _fit_part(
     A: Floats,
     y: Codes,
@@ -236,7 +235,7 @@ def _fit_part(
     return max_iter + 1
 
 
-@njit(cache=True)
+@compiled(inline="always")
 def _search(
     S: Floats,
     change: Floats,
@@ -280,7 +279,7 @@ def _search(
     return 0.0, value
 
 
-@njit(cache=True)
+@compiled()
 def _move(T: Floats, step: Floats, size: float) -> None:
     """T - size * step, in place."""
     for e in range(T.shape[0]):
@@ -288,7 +287,7 @@ def _move(T: Floats, step: Floats, size: float) -> None:
             T[e, j] -= size * step[e, j]
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _penalty(T: Floats, V: Floats, ridge: float) -> float:
     """ridge times the inner product of the coefficients, intercepts excepted."""
     total = 0.0
@@ -298,7 +297,7 @@ def _penalty(T: Floats, V: Floats, ridge: float) -> float:
     return ridge * total
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
     """S = A T'Q', four rows at a time."""
     n, k = A.shape
@@ -326,7 +325,7 @@ def _scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
                     S[i3, a] += q * t3
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _softmax(S: Floats, change: Floats, size: float, y: Codes, w: Floats, P: Floats) -> tuple[float, float, float]:
     """P = softmax(S - size change); minus log-likelihood and its first two derivatives by size."""
     n, m = S.shape
@@ -354,7 +353,7 @@ def _softmax(S: Floats, change: Floats, size: float, y: Codes, w: Floats, P: Flo
     return value, slope, curvature
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _gradient(A: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, T: Floats, ridge: float, grad: Floats) -> None:
     """The gradient of the objective, four rows at a time."""
     n, k = A.shape
@@ -380,7 +379,7 @@ def _gradient(A: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, T: Floats, r
                 grad[e, j] += u0 * A[i0, j] + u1 * A[i1, j] + u2 * A[i2, j] + u3 * A[i3, j]
 
 
-@njit(cache=True)
+@compiled(inline="always")
 def _null_value(y: Codes, w: Floats, m: int) -> float:
     """The objective of the frequencies alone."""
     counts = np.zeros(m)
@@ -392,7 +391,7 @@ def _null_value(y: Codes, w: Floats, m: int) -> float:
     return value
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _energy(A: Floats, w: Floats) -> Floats:
     """The weighted sum of squares along each axis."""
     n, k = A.shape
@@ -403,7 +402,7 @@ def _energy(A: Floats, w: Floats) -> Floats:
     return out
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _factor(
     A: Floats,
     w: Floats,
@@ -464,7 +463,14 @@ def _factor(
     return _cholesky(H), width
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled()
+def _add(A: npt.NDArray[np.floating], B: Floats) -> None:
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            B[i, j] += A[i, j]
+
+
+@compiled(fastmath=SUMS)
 def _gram(
     A: Floats,
     w: Floats,
@@ -508,15 +514,15 @@ def _gram(
             work[0] += 2.0 * rows * width * width
             if single:
                 Y32 = flat32[: rows * width].reshape(rows, width)
-                G += np.dot(Y32.T, Y32)
+                _add(np.dot(Y32.T, Y32), G)
             else:
                 Y = flat[: rows * width].reshape(rows, width)
-                G += np.dot(Y.T, Y)
+                _add(np.dot(Y.T, Y), G)
             rows = 0
     return some
 
 
-@njit(cache=True)
+@compiled()
 def _cholesky(H: Floats) -> Floats:
     """U with H = U'U, of which the lower triangle is read; damped where it is singular to working precision."""
     scale = 0.0
@@ -532,7 +538,7 @@ def _cholesky(H: Floats) -> Floats:
             damping *= 10
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _precondition(U: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> float:
     """Solve with the factor along the first axes and with the diagonal along the others; half of out'grad."""
     v, k = grad.shape
@@ -561,7 +567,7 @@ def _precondition(U: Floats, diagonal: Floats, width: int, grad: Floats, out: Fl
     return gain / 2
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V: Floats, out: Floats) -> None:
     """The Hessian, in full, times V."""
     n, k = A.shape
@@ -591,7 +597,7 @@ def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V:
             out[e, j] += added[j] * V[e, j]
 
 
-@njit(cache=True)
+@compiled(inline="always")
 def _conjugate_gradients(
     A: Floats,
     w: Floats,
@@ -623,7 +629,7 @@ def _conjugate_gradients(
     return _inner(step, grad) / 2
 
 
-@njit(cache=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def _inner(T: Floats, V: Floats) -> float:
     total = 0.0
     for e in range(T.shape[0]):
