@@ -72,7 +72,9 @@ class GBNC(MultiDimensionalClassifier):
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        The local model; None is `pmdc.learners.Logistic()`.
+        The local model; None is `pmdc.learners.Logistic()`. It, `pmdc.learners.NaiveBayes` and scikit-learn's
+        `LogisticRegression` (with an L2 penalty; solved to its optimum, whatever its solver and tolerance) and
+        `GaussianNB` are fitted for all configurations together; any other is cloned for each.
     loss : {"hamming", "subset"}, default="hamming"
         The loss that `predict` minimises when it is not told otherwise.
     criterion : {"bic", "cll"} or callable, default="bic"

@@ -1,6 +1,7 @@
 """`Logistic` reaches the optimum of scikit-learn's objective."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,3 +222,66 @@ def test_bad_parameters(parameter, value):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
         Logistic(**{parameter: value}).fit(X, y)
+
+
+def test_separable_parts_without_a_penalty_have_a_score_of_zero():
+    """From a saturated start the Hessian is nearly singular: no step may be taken unseen."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 4))
+        Y = np.column_stack([X[:, 0] + X[:, 1] > 0, rng.integers(0, 3, (60, 2))]).astype(int)
+        model = GBNC(Logistic(C=np.inf), criterion="cll", prune=None, max_parents=2).fit(X, Y)
+        assert min(model.scores_["y0"].values()) > -1e-3
+
+
+@pytest.mark.parametrize("amplitude", [1.0, 1e3, 1e6, 1e20])
+@pytest.mark.parametrize(("C", "m", "d"), [(1.0, 3, 5), (100.0, 10, 80), (1e-3, 15, 4), (np.inf, 3, 2)])
+def test_a_bad_start_does_no_harm(amplitude, C, m, d):
+    X, y = problem("plain", 300, d, m)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(300), weighted=False)
+    t = LocalTask(0, y, m, Partition(np.empty((300, 0), dtype=int), (), ()))
+    expected, start = learner.log_likelihood_from(t, None)
+    bad = np.random.default_rng(0).normal(size=start.coef.shape) * amplitude
+    value, _ = learner.log_likelihood_from(t, replace(start, coef=bad.astype(np.float32)))
+    assert value == pytest.approx(expected, rel=1e-4)
+
+
+def test_rare_values_and_weights_of_all_sizes():
+    rng = np.random.default_rng(181)
+    X = (rng.random((300, 40)) < 0.02) * 1.0
+    y = rng.integers(0, 8, size=300)
+    weights = 10.0 ** rng.uniform(-6, 6, size=300)
+    for C in (1.0, 1e3):
+        ours = objective(X, y, weights, C, *fit(X, y, weights, C))
+        theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000).fit(X, y, weights)
+        assert ours <= objective(X, y, weights, C, theirs.coef_, theirs.intercept_) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("m", "d"), [(13, 3), (40, 6), (20, 60)])
+def test_many_states(m, d):
+    X, y = problem("plain", 800, d, m)
+    for C in (0.1, 10.0):
+        ours = objective(X, y, np.ones(800), C, *fit(X, y, np.ones(800), C))
+        theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000).fit(X, y)
+        assert ours <= objective(X, y, np.ones(800), C, theirs.coef_, theirs.intercept_) * (1 + 1e-6)
+
+
+def test_a_constant_column_among_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 90))
+    X[:, -1] = 3.0
+    y = rng.integers(0, 8, size=300)
+    model = Logistic(C=np.inf).fit(X, y)
+    assert model.predict_log_proba(X)[np.arange(300), y].sum() > -1e-3
+
+
+def test_equal_rows_stay_equal_for_the_paper():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(20, 40)), int(rng.integers(5, 30))
+        codes = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 2, n)])
+        codes[:2] = [[0, 0], [1, 0]]
+        X = rng.normal(size=(n, d))
+        X[codes[:, 1] == 0] = X[0]
+        learner = make_learner(LogisticRegression(), numbers(X), np.ones(n), weighted=False, backoff="paper")
+        assert learner.fit(task(codes, (2, 2), (1,))).uniform.tolist() == [True, False]

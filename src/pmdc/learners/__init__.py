@@ -74,10 +74,13 @@ def make_learner(
 
 
 def _is_plain_logistic(estimator: Any) -> bool:
-    """Whether `LogisticLearner` has the same objective: an L2 penalty, a free intercept, no weights of classes."""
+    """Whether `LogisticLearner` has the same objective: an L2 penalty, a free intercept, no weights of classes.
+
+    It is then solved to its optimum, whatever the solver, `tol` and `max_iter` of the estimator.
+    """
     return (
         type(estimator) is LogisticRegression
-        and estimator.penalty in ("deprecated", "l2")
+        and getattr(estimator, "penalty", "l2") in ("deprecated", "l2")
         and estimator.l1_ratio == 0
         and isinstance(estimator.C, Real)
         and float(estimator.C) > 0

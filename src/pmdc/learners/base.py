@@ -60,7 +60,7 @@ class Start:
 
     @property
     def nbytes(self) -> int:
-        return self.number.nbytes + self.coef.nbytes
+        return self.configurations.observed.nbytes + self.number.nbytes + self.coef.nbytes
 
 
 Preparation = Callable[[Features], Floats]

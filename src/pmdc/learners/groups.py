@@ -123,7 +123,7 @@ class GroupedLearner(ABC, Generic[Models]):
     """
 
     def __init__(self, X: Floats, sample_weight: Floats, prepare: Preparation, *, smooth: bool, paper: bool):
-        self.X = np.ascontiguousarray(X)
+        self.X = self.plain = np.ascontiguousarray(X)  # plain: before any rotation, where equal rows are equal
         self.sample_weight = sample_weight
         self.prepare = prepare
         self.smooth = smooth
@@ -142,7 +142,7 @@ class GroupedLearner(ABC, Generic[Models]):
             from pmdc.learners import kernels
 
             several = (groups.number >= 0).sum(axis=1) > 1
-            uniform = several & kernels.constant_parts(self.X, task.partition.part, task.partition.n_parts)
+            uniform = several & kernels.constant_parts(self.plain, task.partition.part, task.partition.n_parts)
         return self._fit_groups(task, groups, uniform, start)
 
     def log_likelihood(self, task: LocalTask) -> float:

@@ -43,7 +43,9 @@ class Logistic(ClassifierMixin, BaseEstimator):
         Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none.
     tol : float, default=1e-9
         The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
-        still taken.
+        still taken. Log-likelihoods, which leave the penalty out, are exact to about its square root. (Without a
+        penalty, where states are separable, the optimum is 0 and infinitely far away: then it stops when the objective
+        is 1e-8 of that of the frequencies.)
     max_iter : int, default=1000
         The most iterations of the optimisation.
 
@@ -77,7 +79,7 @@ class Logistic(ClassifierMixin, BaseEstimator):
         """Refuse parameters that make no sense; `GBNC` calls this before any work."""
         for name, value in (("C", self.C), ("tol", self.tol)):
             if not isinstance(value, Real) or not value > 0:
-                raise ValueError(f"{name}={value!r} must be a positive number.")
+                raise ValueError(f"{name}={value!r} must be a positive number; C=np.inf means no penalty.")
         check_count("max_iter", self.max_iter, 1)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Logistic:
@@ -145,7 +147,8 @@ class LogisticModels(GroupedModels):
         kernels.linear_scores(out, X, part, self.number, self.coef)
 
     def start(self, task: LocalTask) -> Start:
-        return Start(task.partition.configurations, self.number.astype(np.int32), self.coef.astype(np.float32))
+        coef = np.clip(self.coef, -1e30, 1e30).astype(np.float32)
+        return Start(task.partition.configurations, self.number.astype(np.int32), coef)
 
 
 class LogisticLearner(GroupedLearner[LogisticModels]):
@@ -195,6 +198,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         if self.ridge:
             prepare = Rotated(prepare.prepare, principal_axes(self.affine(X)))
         super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
+        self.plain = self.affine(X)
         self.axes = prepare.axes
 
     def unrotate(self, coef: Floats) -> Floats:
@@ -251,7 +255,6 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             order,
             starts,
             groups.number,
-            newton.bases(task.n_states),
             ridge,
             self.tol,
             self.max_iter,
@@ -261,7 +264,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         if failed:
             warnings.warn(
                 f"logistic regression did not converge in max_iter={self.max_iter} iterations on {failed} of "
-                f"{partition.n_parts} parts of the rows: raise max_iter or lower C.",
+                f"{partition.n_parts} parts of the rows: lower C or raise max_iter (of pmdc.learners.Logistic).",
                 ConvergenceWarning,
                 stacklevel=2,
             )

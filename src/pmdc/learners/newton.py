@@ -6,8 +6,9 @@ For one part with m states, inputs a_i = (1, x_i), weights w_i and coefficients 
 
 Q is an orthonormal basis of the vectors over the states that sum to zero, where the penalty puts the coefficients
 anyway, so that |T| = |B| and nothing is superfluous; for two states it is (0, 1)', one coefficient vector as in
-scikit-learn. The covariance of a softmax is a sum over pairs of states, diag(p) - pp' = sum over a < b of
-p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix for each pair,
+scikit-learn; for very many states it is the identity. The covariance of a softmax is a sum over pairs of states,
+diag(p) - pp' = sum over a < b of p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix
+for each pair,
 
     H = sum over a < b of  d_ab d_ab' (x) sum_i w_i p_ia p_ib a_i a_i'  +  ridge,      d_ab = Q'(e_a - e_b),
 
@@ -19,13 +20,13 @@ Gradients are exact; the Hessian only steers, and may be cheap:
 - inputs come rotated to their principal axes (which the penalty does not notice), the longest first. Along axes on
   which a part hardly varies the penalty outweighs the data, and the Hessian is taken as diagonal there;
 - a factor is used again as long as the steps it gives shrink what is left quickly;
-- where there are too many coefficients for a factor, the steps come from conjugate gradients with the Hessian in full,
-  which need no more than its products with vectors; the factor along the first axes is their preconditioner.
+- where there are too many coefficients or states for a factor, the steps come from conjugate gradients with the Hessian
+  in full, which need no more than its products with vectors; a factor for each contrast is their preconditioner.
+
+No step that changes much is taken unless the objective, computed anew, is lower for it. A start worse than the frequencies is not used.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,11 @@ _BLOCK = 1024
 """Rows of a matrix product."""
 
 _MOST = 600
-"""The most rows of a factor."""
+"""The most coefficients of one factor."""
+
+_MANY = 12
+"""With more states than this the blocks of the Hessian off its diagonal are too many to be made, and so are the entries
+of Q: each state has its own coefficients, as for scikit-learn, which conjugate gradients do not mind."""
 
 _SHRINK = 0.25
 """A factor is used again if the gain that is left has shrunk to less than this share."""
@@ -45,21 +50,8 @@ _SHRINK = 0.25
 _SLOW = 0.7
 """If a new factor leaves more than this share, the axes that it neglects are not negligible."""
 
-_NEGLIGIBLE = 0.05
+_NEGLIGIBLE = 0.1
 """Axes along which the curvature of the data is below this share of the penalty have a diagonal Hessian."""
-
-
-@lru_cache(maxsize=64)
-def bases(n_states: int) -> Floats:
-    """Q for every number of states m up to `n_states`: ``bases(n)[m, :m, :max(1, m - 1)]``."""
-    out = np.zeros((n_states + 1, n_states, max(1, n_states - 1)))
-    if n_states >= 2:
-        out[2, 1, 0] = 1.0
-    for m in range(3, n_states + 1):
-        for e in range(1, m):  # Helmert's contrasts
-            out[m, :e, e - 1] = 1.0 / np.sqrt(e * (e + 1))
-            out[m, e, e - 1] = -e / np.sqrt(e * (e + 1))
-    return out
 
 
 @compiled()
@@ -70,7 +62,6 @@ def fit_parts(
     order: Codes,
     starts: Codes,
     number: Codes,
-    Q_of: Floats,
     ridge: float,
     tol: float,
     max_iter: int,
@@ -82,12 +73,11 @@ def fit_parts(
     Parameters
     ----------
     X : array of shape (n, d)
-        Inputs, the axes of greatest variance first.
+        Inputs. It is quickest with the axes of greatest variance first.
     codes, weights : arrays of shape (n,)
     order, starts : the rows part by part, and where each part begins
     number : array of shape (n_parts, n_states)
         The group of each part and state, -1 where there is none.
-    Q_of : `bases` of the number of states
     ridge : float
         The penalty, 1 / C.
     tol, max_iter : float, int
@@ -134,21 +124,22 @@ def fit_parts(
             A[r, 0] = 1.0
             for j in range(k - 1):
                 A[r, j + 1] = X[i, j]
-        v = max(1, m - 1)
-        Q = Q_of[m, :m, :v].copy()
-        T = np.zeros((v, k))
+        Q = _contrasts(m)
+        v = Q.shape[1]
+        T, cold = np.zeros((v, k)), np.zeros(v)
         for s in range(n_states):
             g = number[p, s]
             if g >= 0:
                 for e in range(v):
                     # Q'B; for two states their difference
                     q = Q[local[s], e] if m > 2 else 2.0 * local[s] - 1.0
+                    cold[e] += q * np.log(frequency[local[s]])
                     if warm:
                         for j in range(k):
                             T[e, j] += q * coef[g, j]
-                    else:
-                        T[e, 0] += q * np.log(frequency[local[s]])
-        steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, tol, max_iter, not warm, Z, Z32, work)
+        if not warm:
+            T[:, 0] = cold
+        steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
         failed += steps > max_iter
         most = max(most, steps)
         for s in range(n_states):
@@ -161,6 +152,22 @@ def fit_parts(
     return failed, min(most, max_iter), work[0]
 
 
+@compiled()
+def _contrasts(m: int) -> Floats:
+    """Q for m states: Helmert's contrasts, shape (m, m - 1); for two states (0, 1)', for many the identity."""
+    if m > _MANY:
+        return np.eye(m)
+    Q = np.zeros((m, m - 1))
+    if m == 2:
+        Q[1, 0] = 1.0
+        return Q
+    for e in range(1, m):
+        for a in range(e):
+            Q[a, e - 1] = 1.0 / np.sqrt(e * (e + 1))
+        Q[e, e - 1] = -e / np.sqrt(e * (e + 1))
+    return Q
+
+
 @compiled(inline="always")
 def _fit_part(
     A: Floats,
@@ -169,6 +176,7 @@ def _fit_part(
     Q: Floats,
     ridge: float,
     T: Floats,
+    cold: Floats,
     tol: float,
     max_iter: int,
     same: bool,
@@ -178,57 +186,78 @@ def _fit_part(
 ) -> int:
     """Fit one part in place and return the number of steps; more than `max_iter` if it did not converge.
 
-    `same` says that the start has the same probabilities in all rows.
+    `cold` are the intercepts of the frequencies, where the search starts if T is no better; `same` says that T is that
+    start already, which has the same probabilities in all rows.
     """
     n, k = A.shape
     m, v = Q.shape
     S, change, P = np.empty((n, m)), np.zeros((n, m)), np.empty((n, m))
     grad, step = np.empty((v, k)), np.zeros((v, k))
+    null = _null_value(y, w, m)
+    least = (1e-10 if ridge else 1e-4) * null
     _scores(A, T, Q, S)
-    value, _, _ = _softmax(S, change, 0.0, y, w, P)
-    value += _penalty(T, T, ridge) / 2
+    value = _softmax(S, change, 0.0, y, w, P)[0] + _penalty(T, T, ridge) / 2
+    if not same and not value <= null:
+        T[:] = 0.0
+        T[:, 0] = cold
+        same = True
+        _scores(A, T, Q, S)
+        value = _softmax(S, change, 0.0, y, w, P)[0]
     _gradient(A, y, w, P, Q, T, ridge, grad)
-    energy = _energy(A, w)
-    least = 1e-4 * _null_value(y, w, m)  # where states are separable and nothing is penalised, the optimum is 0
-    U, diagonal, width = np.empty((0, 0)), np.empty(k), 0
+    energy, norms = _energy(A, w)
+    longest = norms.max()
+    conjugate = v * k > _MOST or v == m
+    U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), 0
     added, damping = np.empty(k), 0.0
-    old, conjugate = False, v * k > _MOST
-    left, negligible = np.inf, _NEGLIGIBLE
+    old, left, negligible = False, np.inf, _NEGLIGIBLE
     for steps in range(1, max_iter + 1):
+        if ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
+            return steps
         enough = tol * max(value, least)
         fresh = True
         if old:
             gain = _precondition(U, diagonal, width, grad, step)
-            fresh = gain > max(enough, _SHRINK * left)
+            fresh = not gain <= max(enough, _SHRINK * left)
         if fresh:
             for j in range(k):
                 added[j] = (ridge if j else 0.0) + damping * energy[j]
-            U, width = _factor(A, w, P, Q, added, same, negligible, energy, diagonal, Z, Z32, work)
+            U, width = _factor(A, w, P, Q, added, conjugate, same, negligible, energy, norms, diagonal, Z, Z32, work)
             same = False
             gain = _precondition(U, diagonal, width, grad, step)
         if conjugate:
             gain = _conjugate_gradients(A, w, P, Q, added, U, diagonal, width, grad, step)
-        if gain <= enough:
+        if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
+            damping, old = 0.0 if damping < 1e-7 else damping / 100, False
+            continue
+        if gain <= enough and _inner(step, step) * longest <= 0.1:  # no score changes by much: nothing can go wrong
             _move(T, step, 1.0)
             return steps
         _scores(A, step, Q, change)
-        work[0] += 4.0 * n * k * v + 2.0 * (v * width) ** 2
-        size, new_value = _search(S, change, y, w, P, T, step, ridge, value, gain)
+        work[0] += 4.0 * n * k * v + 2.0 * v * width * U.shape[1]
+        size, new_value = 0.0, value
+        if gain <= enough:
+            a, b = _penalty(T, step, ridge), _penalty(step, step, ridge)
+            new_value = _softmax(S, change, 1.0, y, w, P)[0] + _penalty(T, T, ridge) / 2 - a + b / 2
+            if new_value <= value:
+                _move(T, step, 1.0)
+            return steps
+        if gain < np.inf:
+            size, new_value = _search(S, change, y, w, P, T, step, ridge, value, gain)
         if size < 0.01:  # far from where the Hessian tells the truth; in the end, rounding hides what is left
+            if damping > 1.0:
+                return steps if left <= 1e-6 * max(value, least) else max_iter + 1
             damping = max(100 * damping, 1e-8)
-            old = False
+            old, negligible = False, 0.0
             if size == 0.0:
-                if damping > 1.0:
-                    return steps
                 _softmax(S, change, 0.0, y, w, P)
                 continue
         elif fresh:
-            damping = damping / 100 if damping > 1e-8 else 0.0
+            damping = damping / 100 if damping > 1e-7 else 0.0
         _move(T, step, size)
         _move(S, change, size)
         value = new_value
         _gradient(A, y, w, P, Q, T, ridge, grad)
-        if fresh and width < k and _precondition(U, diagonal, width, grad, step) > _SLOW * gain:
+        if fresh and _precondition(U, diagonal, width, grad, step) > _SLOW * gain:
             negligible = 0.0
         old = size >= 0.01
         left = gain
@@ -314,7 +343,7 @@ def _scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
                 t1 += A[i1, j] * c
                 t2 += A[i2, j] * c
                 t3 += A[i3, j] * c
-            for a in range(m):
+            for a in range(m) if v < m else range(e, e + 1):
                 q = Q[a, e]
                 S[i0, a] += q * t0
                 if rows > 1:
@@ -370,7 +399,7 @@ def _gradient(A: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, T: Floats, r
             i = i0 + r
             for e in range(v):
                 total = -Q[y[i], e]
-                for a in range(m):
+                for a in range(m) if v < m else range(e, e + 1):
                     total += Q[a, e] * P[i, a]
                 u[r, e] = w[i] * total
         for e in range(v):
@@ -392,14 +421,16 @@ def _null_value(y: Codes, w: Floats, m: int) -> float:
 
 
 @compiled(fastmath=SUMS)
-def _energy(A: Floats, w: Floats) -> Floats:
-    """The weighted sum of squares along each axis."""
+def _energy(A: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """The weighted sum of squares along each axis, and the squared length of each row."""
     n, k = A.shape
-    out = np.zeros(k)
+    out, norms = np.zeros(k), np.zeros(n)
     for i in range(n):
         for j in range(k):
-            out[j] += w[i] * A[i, j] * A[i, j]
-    return out
+            square = A[i, j] * A[i, j]
+            out[j] += w[i] * square
+            norms[i] += square
+    return out, norms
 
 
 @compiled(fastmath=SUMS)
@@ -409,46 +440,67 @@ def _factor(
     P: Floats,
     Q: Floats,
     added: Floats,
+    conjugate: bool,
     same: bool,
     negligible: float,
     energy: Floats,
+    norms: Floats,
     diagonal: Floats,
     Z: Floats,
     Z32: npt.NDArray[np.float32],
     work: Floats,
 ) -> tuple[Floats, int]:
-    """The upper Cholesky factor of the Hessian along the first axes, how many these are, and a diagonal for the rest.
+    """Upper Cholesky factors of the Hessian along the first axes, how many these are, and a diagonal for the rest.
 
-    `added` to the diagonal are the penalty and, where needed, a damping.
+    One factor for all contrasts together, or one for each of them where conjugate gradients do the rest; the shape is
+    (number of factors, size, size). `added` to the diagonal are the penalty and, where needed, a damping.
     """
     n, k = A.shape
     m, v = Q.shape
-    curvature, total = 0.0, 0.0
+    c = np.empty(n)
+    curvature, total = np.zeros(v), 0.0  # of each contrast, on average over the rows
     for i in range(n):
-        c = 1.0
-        for a in range(m):
-            c -= P[i, a] * P[i, a]
-        curvature += w[i] * c
         total += w[i]
-    curvature /= 2.0 * v * total
-    longest = 0.0
-    for j in range(k):
-        diagonal[j] = curvature * energy[j] + added[j]
-        longest = max(longest, curvature * energy[j])
+        for e in range(v):
+            curvature[e] += w[i] * _variance(P[i], Q, e)
+    longest, smallest = 0.0, np.inf
+    for e in range(v):
+        curvature[e] /= total
+        for j in range(k):
+            diagonal[e, j] = max(curvature[e] * energy[j] + added[j], 1e-300)
+            longest = max(longest, curvature[e] * energy[j])
+            smallest = min(smallest, added[j]) if j else smallest
     width = k
-    while width > 1 and curvature * energy[width - 1] < negligible * added[width - 1]:
+    while width > 1 and curvature.mean() * energy[width - 1] < negligible * added[width - 1]:
         width -= 1
-    width = min(width, max(1, _MOST // v))
-    single = added[k - 1] > 1e-5 * longest
+    single = smallest > 1e-5 * longest
+    # A row is left out where it adds next to nothing to the penalty in any direction.
+    least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
+    if conjugate:
+        width = min(width, _MOST)
+        U = np.empty((v, width, width))
+        for e in range(v):
+            for i in range(n):
+                c[i] = w[i] * _variance(P[i], Q, e)
+            _gram(A, c, norms, least, width, single, Z, Z32, U[e], work)
+            for j in range(width):
+                U[e, j, j] += added[j]
+            U[e] = _cholesky(U[e])
+            work[0] += width**3 / 3.0
+        return U, width
     H = np.zeros((v * width, v * width))
-    G = np.empty((width, width))
+    G = np.zeros((width, width))
     if same:
-        _gram(A, w, P, -1, -1, width, single, Z, Z32, G, work)
+        _gram(A, w, norms, 0.0, width, single, Z, Z32, G, work)
     for a in range(m):
         for b in range(a):
-            share = P[0, a] * P[0, b] if same else 1.0
-            if not same and not _gram(A, w, P, a, b, width, single, Z, Z32, G, work):
-                continue
+            share = P[0, a] * P[0, b]
+            if not same:
+                share = 1.0
+                for i in range(n):
+                    c[i] = w[i] * P[i, a] * P[i, b]
+                if not _gram(A, c, norms, least, width, single, Z, Z32, G, work):
+                    continue
             for e in range(v):
                 for f in range(e + 1):
                     x = (Q[a, e] - Q[b, e]) * (Q[a, f] - Q[b, f]) * share
@@ -460,7 +512,20 @@ def _factor(
         for j in range(width):
             H[e * width + j, e * width + j] += added[j]
     work[0] += (v * width) ** 3 / 3.0
-    return _cholesky(H), width
+    whole = np.empty((1, v * width, v * width))
+    whole[0] = _cholesky(H)
+    return whole, width
+
+
+@compiled(fastmath=SUMS)
+def _variance(p: Floats, Q: Floats, e: int) -> float:
+    """The variance of contrast e under the probabilities p."""
+    m, v = Q.shape
+    mean, square = 0.0, 0.0
+    for a in range(m) if v < m else range(e, e + 1):
+        mean += p[a] * Q[a, e]
+        square += p[a] * Q[a, e] * Q[a, e]
+    return square - mean * mean
 
 
 @compiled()
@@ -473,10 +538,9 @@ def _add(A: npt.NDArray[np.floating], B: Floats) -> None:
 @compiled(fastmath=SUMS)
 def _gram(
     A: Floats,
-    w: Floats,
-    P: Floats,
-    a: int,
-    b: int,
+    c: Floats,
+    norms: Floats,
+    least: float,
     width: int,
     single: bool,
     Z: Floats,
@@ -484,23 +548,18 @@ def _gram(
     G: Floats,
     work: Floats,
 ) -> bool:
-    """G = sum_i w_i p_ia p_ib a_i a_i' along the first axes; a = -1 means by weight alone. Whether there was a row.
-
-    Rows that together have no more than a thousandth of the weight are left out.
-    """
+    """G = sum_i c_i a_i a_i' along the first axes, less rows that add no more than `least`. Whether any is left."""
     n = len(A)
-    least = 0.0
-    if a >= 0:
+    few = 0.0  # nor more than a thousandth to the intercepts, which have no penalty
+    if least > 0.0:
         for i in range(n):
-            least += w[i] * P[i, a] * P[i, b]
-        least *= 1e-3 / n
+            few += 1e-3 * c[i] / n
     G[:] = 0.0
     flat, flat32 = Z.ravel(), Z32.ravel()
     rows, some = 0, False
     for i in range(n):
-        c = w[i] * P[i, a] * P[i, b] if a >= 0 else w[i]
-        if c > least:
-            root = np.sqrt(c)
+        if c[i] > few or c[i] * norms[i] > least:
+            root = np.sqrt(c[i])
             place = rows * width
             if single:
                 for j in range(width):
@@ -525,39 +584,39 @@ def _gram(
 @compiled()
 def _cholesky(H: Floats) -> Floats:
     """U with H = U'U, of which the lower triangle is read; damped where it is singular to working precision."""
-    scale = 0.0
-    for i in range(len(H)):
-        scale = max(scale, H[i, i])
-    damping = 1e-12 * max(scale, 1e-300)
-    while True:
+    damping = 1e-13
+    for _ in range(20):
         try:
             return np.linalg.cholesky(H).T  # type: ignore[return-value]  # float64, as H is
         except Exception:
             for i in range(len(H)):
-                H[i, i] += damping
+                H[i, i] += damping * H[i, i] + 1e-300
             damping *= 10
+    return np.eye(len(H))  # no numbers: the step will fail, and the damping take over
 
 
 @compiled(fastmath=SUMS)
 def _precondition(U: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> float:
-    """Solve with the factor along the first axes and with the diagonal along the others; half of out'grad."""
+    """Solve with the factors along the first axes and with the diagonal along the others; half of out'grad."""
     v, k = grad.shape
-    n = v * width
-    x = np.empty(n)
+    x = np.empty(v * width)
     for e in range(v):
         for j in range(width):
             x[e * width + j] = grad[e, j]
         for j in range(width, k):
-            out[e, j] = grad[e, j] / diagonal[j]
-    for i in range(n):
-        x[i] /= U[i, i]
-        for j in range(i + 1, n):
-            x[j] -= U[i, j] * x[i]
-    for i in range(n - 1, -1, -1):
-        total = 0.0
-        for j in range(i + 1, n):
-            total += U[i, j] * x[j]
-        x[i] = (x[i] - total) / U[i, i]
+            out[e, j] = grad[e, j] / diagonal[e, j]
+    size = U.shape[1]
+    for b in range(U.shape[0]):
+        start = b * size
+        for i in range(size):
+            x[start + i] /= U[b, i, i]
+            for j in range(i + 1, size):
+                x[start + j] -= U[b, i, j] * x[start + i]
+        for i in range(size - 1, -1, -1):
+            total = 0.0
+            for j in range(i + 1, size):
+                total += U[b, i, j] * x[start + j]
+            x[start + i] = (x[start + i] - total) / U[b, i, i]
     gain = 0.0
     for e in range(v):
         for j in range(width):
@@ -582,12 +641,12 @@ def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V:
         mean = 0.0
         for a in range(m):
             s[a] = 0.0
-            for e in range(v):
+            for e in range(v) if v < m else range(a, a + 1):
                 s[a] += Q[a, e] * t[e]
             mean += P[i, a] * s[a]
         for e in range(v):
             u = 0.0
-            for a in range(m):
+            for a in range(m) if v < m else range(e, e + 1):
                 u += Q[a, e] * P[i, a] * (s[a] - mean)
             u *= w[i]
             for j in range(k):
@@ -617,7 +676,10 @@ def _conjugate_gradients(
     first = power = _inner(residual, direction)
     for _ in range(200):
         _times_hessian(A, w, P, Q, added, direction, image)
-        length = power / _inner(direction, image)
+        curvature = _inner(direction, image)
+        if not power > 0.0 or not curvature > 0.0:
+            break
+        length = power / curvature
         _move(step, direction, -length)
         _move(residual, image, length)
         new_power = 2 * _precondition(U, diagonal, width, residual, solved)
