@@ -23,7 +23,8 @@ Gradients are exact; the Hessian only steers, and may be cheap:
 - where there are too many coefficients or states for a factor, the steps come from conjugate gradients with the Hessian
   in full, which need no more than its products with vectors; a factor for each contrast is their preconditioner.
 
-No step that changes much is taken unless the objective, computed anew, is lower for it. A start worse than the frequencies is not used.
+No step that changes much is taken unless the objective, computed anew, is lower for it. A start worse than the
+frequencies is not used.
 """
 
 from __future__ import annotations
