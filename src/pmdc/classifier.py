@@ -108,7 +108,7 @@ class GBNC(MultiDimensionalClassifier):
     random_state : int, RandomState or None, default=None
         Where the random states of the local models come from. None keeps those that the estimator was given.
     verbose : int, default=0
-        1 reports the phases on the standard error stream.
+        1 reports the phases, what is done and the time left on the standard error stream.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class GBNC(MultiDimensionalClassifier):
         codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
         sizes = self._sizes()
         names = [*classes.names, *table.discrete_names]
-        with workers(self.n_jobs) as parallel:
+        with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
             scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
             structure, chosen = self._find_structure(scores)
             # Compiled before the winners are fitted: a network too wide for exact inference is refused here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +13,29 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+_EVERY = 3.0
+"""Seconds between two words about progress."""
+
 
 @contextmanager
-def workers(n_jobs: int | None) -> Iterator[Callable[..., list[Any]]]:
+def workers(n_jobs: int | None, say: Callable[[str], None] | None = None) -> Iterator[Callable[..., list[Any]]]:
     """A function that runs ``work(chunk, *rest)`` for all chunks and returns the answers in order.
 
     Warnings of the workers would get lost or come once for each part: they are gathered, and each kind is
-    given once.
+    given once. `say` is told every few seconds how much is done and how long the rest will take.
     """
-    with Parallel(n_jobs=n_jobs) as pool:
+    with Parallel(n_jobs=n_jobs, return_as="generator") as pool:
 
         def run(work: Callable[..., Any], chunks: Sequence[Any], *rest: Any) -> list[Any]:
-            answers = pool(delayed(_quietly)(work, chunk, *rest) for chunk in chunks)
+            answers = []
+            start = told = time.monotonic()
+            for done, answer in enumerate(pool(delayed(_quietly)(work, chunk, *rest) for chunk in chunks), 1):
+                answers.append(answer)
+                now = time.monotonic()
+                if say is not None and now - told > _EVERY and done < len(chunks):
+                    told = now
+                    left = (now - start) / done * (len(chunks) - done)
+                    say(f"{done} of {len(chunks)} tasks done, about {left:.0f} s left at this size")
             _warn_once([warning for _, caught in answers for warning in caught])
             return [answer for answer, _ in answers]
 
