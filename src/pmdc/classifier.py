@@ -48,8 +48,8 @@ from pmdc.table import Codes, Features, Floats
 if TYPE_CHECKING:
     import networkx
 
-_CHUNK = 16
-"""Parent sets in one parallel task: enough to outweigh sending it."""
+_MOST_IN_CHUNK, _CHUNKS = 16, 16
+"""Parent sets in one parallel task, enough to outweigh sending it, and tasks that a level has at least, if it can."""
 
 _MANY_MODELS = 1_000_000
 """Above this many local models a fit without `max_candidates` warns before it starts."""
@@ -318,7 +318,8 @@ class GBNC(MultiDimensionalClassifier):
 
         def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
             with_starts = [(child, parents, *starts.find(child, parents)) for child, parents in tasks]
-            chunks = [with_starts[i : i + _CHUNK] for i in range(0, len(tasks), _CHUNK)]
+            size = min(_MOST_IN_CHUNK, max(1, len(tasks) // _CHUNKS))
+            chunks = [with_starts[i : i + size] for i in range(0, len(tasks), size)]
             answers = [
                 answer for chunk in parallel(_log_likelihoods, chunks, learner, codes, sizes) for answer in chunk
             ]
