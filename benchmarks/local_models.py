@@ -1,6 +1,6 @@
 """Speed of the local models and of prediction, each beside a peer in the same run.
 
-    python benchmarks/local_models.py [--data-dir ../shared/data] [--only logistic,naive-bayes,predict,growth,memory,jobs]
+    python benchmarks/local_models.py [--data-dir ../shared/data] [--only logistic,naive-bayes,predict,growth,memory,profile,jobs]
 
 Needs the benchmark table rf1 and the extra "peers". Times are CPU seconds of one thread unless said otherwise; ratios
 are what to compare between machines. The results kept in `RESULTS.md` were printed by this program.
@@ -9,8 +9,10 @@ are what to compare between machines. The results kept in `RESULTS.md` were prin
 from __future__ import annotations
 
 import argparse
+import cProfile
 import itertools
 import os
+import pstats
 import subprocess
 import sys
 import time
@@ -314,12 +316,30 @@ def jobs(args):
     )
 
 
+def profile(args):
+    """Where a fit on rf1 spends its time: own time of functions, compiled ones counted as one call."""
+    data, train, _ = rf1(args.data_dir)
+    X, Y = data.X.iloc[train], data.Y.iloc[train]
+    for name, estimator in (("logistic", Logistic()), ("naive Bayes", NaiveBayes())):
+        GBNC(estimator, max_parents=1).fit(X, Y)  # compiled, all modules imported
+        recorder = cProfile.Profile()
+        recorder.runcall(GBNC(estimator).fit, X, Y)
+        stats = pstats.Stats(recorder)
+        print(f"profile, {name}, {stats.total_tt:.1f} s in all; own time of")
+        rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:6]
+        for (path, _, function), (_, calls, own, _, _) in rows:
+            where = os.path.basename(path)
+            compiled = "compiled" if where in ("newton.py", "kernels.py") else "Python"
+            print(f"  {own / stats.total_tt:6.1%}  {where}:{function} ({compiled}, {calls} calls)")
+
+
 PARTS = {
     "logistic": logistic,
     "naive-bayes": naive_bayes,
     "predict": predict,
     "growth": growth,
     "memory": memory,
+    "profile": profile,
     "jobs": jobs,
 }
 

@@ -257,6 +257,16 @@ def test_rare_values_and_weights_of_all_sizes():
         assert ours <= objective(X, y, weights, C, theirs.coef_, theirs.intercept_) * (1 + 1e-6)
 
 
+def test_many_features_and_states_by_the_gradient():
+    """With ridge r the objective is no further from its minimum than |gradient|^2 / (2 r), at optimal intercepts."""
+    X, y = problem("plain", 600, 300, 10)
+    coef, intercept = fit(X, y, np.ones(600), 1.0)
+    residual = np.exp(log_softmax(X @ coef.T + intercept, axis=1)) - np.eye(10)[y]
+    gap = np.sum((residual.T @ X + coef) ** 2) / 2
+    assert gap <= 1e-6 * objective(X, y, np.ones(600), 1.0, coef, intercept)
+    np.testing.assert_allclose(residual.sum(axis=0), 0.0, atol=1e-3)
+
+
 @pytest.mark.parametrize(("m", "d"), [(13, 3), (40, 6), (20, 60)])
 def test_many_states(m, d):
     X, y = problem("plain", 800, d, m)
