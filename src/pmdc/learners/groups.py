@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start
-from pmdc.table import Codes, Floats
+from pmdc.table import Array, Codes, Floats
 
 
 @dataclass(frozen=True)
@@ -156,3 +157,22 @@ class GroupedLearner(ABC, Generic[Models]):
             own = np.maximum(own, TINY)
         weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight
         return float(np.dot(weights, own)), models.start(task)
+
+
+class LogProbaClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A classifier that is defined by its log-probabilities: what `Logistic` and `NaiveBayes` share."""
+
+    classes_: Array
+
+    @abstractmethod
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the probabilities, shape (n, n_classes)."""
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, shape (n, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of each row."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]

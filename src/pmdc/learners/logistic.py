@@ -17,20 +17,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_count
 from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
 from pmdc.learners.inputs import Affine, Indicators, Rotated, principal_axes
 from pmdc.partition import Partition
-from pmdc.table import Array, Codes, Features, Floats, read_weights
+from pmdc.table import Codes, Features, Floats, read_weights
 
 
-class Logistic(ClassifierMixin, BaseEstimator):
+class Logistic(LogProbaClassifier):
     """Multinomial logistic regression on standardised features.
 
     The features are brought to mean 0 and variance 1 over all rows of `fit`; the coefficients have an L2
@@ -118,15 +117,6 @@ class Logistic(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         inputs = Features(X, np.empty((len(X), 0), dtype=np.int64))
         return self._models.log_proba(self._prepare(inputs), np.zeros(len(X), dtype=np.int64))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, shape (n, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> Array:
-        """The most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
 
 @dataclass(frozen=True)

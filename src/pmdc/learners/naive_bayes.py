@@ -18,20 +18,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pmdc.columns import read_columns
 from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
 from pmdc.learners.inputs import Affine, CodesBehind
 from pmdc.partition import Partition
-from pmdc.table import Array, Codes, Features, FeatureTable, Floats, read_weights
+from pmdc.table import Codes, Features, FeatureTable, Floats, read_weights
 
 
-class NaiveBayes(ClassifierMixin, BaseEstimator):
+class NaiveBayes(LogProbaClassifier):
     """Naive Bayes for numbers and categories together: Gaussian for the ones, categorical for the others.
 
     On numbers alone it is scikit-learn's `GaussianNB`. Inside `GBNC` discrete features are parents, not inputs; in the
@@ -119,15 +118,6 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         every = list(range(len(self._features.discrete)))
         self._features.warn_unseen(inputs, every, columns, "It counts as a value that is missing.")
         return self._models.log_proba(self._prepare(inputs), np.zeros(len(inputs), dtype=np.int64))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, shape (n, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> Array:
-        """The most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
