@@ -114,12 +114,14 @@ def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
     1 / (1 + weight of the part). Elsewhere, probabilities below the machine precision, such as naive Bayes is fond
     of, are raised to it. The other states give way in proportion.
     """
-    if (log_proba >= TINY).all():
+    low = (log_proba < TINY).any(axis=1)
+    if not low.any():
         return log_proba
-    zero = np.isneginf(log_proba).any(axis=1, keepdims=True)
-    floor = np.where(zero, np.log(frequencies) - np.log1p(weight), TINY)
-    low = log_proba < floor
-    with np.errstate(divide="ignore"):
-        scale = np.log1p(-np.where(low, np.exp(floor), 0.0).sum(axis=1, keepdims=True))
-        scale -= np.log(np.where(low, 0.0, np.exp(log_proba)).sum(axis=1, keepdims=True))
-        return np.where(low, floor, log_proba + scale)
+    from pmdc.learners import kernels
+
+    rows = log_proba[low]
+    one_part = np.zeros(len(rows), dtype=np.int64), np.arange(rows.shape[1])[None]
+    kernels.normalise(rows, *one_part, np.log(frequencies), np.array([weight]), True, TINY)
+    filled = log_proba.copy()
+    filled[low] = rows
+    return filled
