@@ -1,47 +1,61 @@
 """Exact inference in a network of class variables, for a batch of rows at once.
 
-A `JunctionTree` is compiled once from the structure and knows what it will cost; it is then run on log
-conditional tables, one per class variable and row. Everything happens in log space and without division
-(Shafer and Shenoy), so that probabilities of zero and of 1e-300 are as good as any other. The semiring is a
-parameter of the elimination: summing gives marginals, maximising gives the most probable outcome.
+A `JunctionTree` is compiled once from the structure and knows what it will cost; it is then run on log conditional
+tables, one for each class variable, with one entry for each row. The semiring is a parameter of the elimination:
+summing gives marginals and the probability of evidence, maximising the most probable outcomes, and first summing then
+maximising the most probable states of some class variables together. `kernels.py` has the loops.
 
-The tree has one clique for each class variable: the variable that is eliminated there, followed by its
-separator, all in elimination order. Three things become simple by this. The message of a clique is always a
-reduction over its first axis; a back-pointer is the state of a single variable; and a table fits into a
-clique by inserting axes of length one. Inside, rows are the last axis: the inner loops run over rows.
+The tree has one clique for each class variable: the variable that is eliminated there and its separator. Its message
+goes to the clique of the separator's member that is eliminated next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
-from typing import Any
+from queue import SimpleQueue
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmdc.columns import Codes, Floats
-from pmdc.inference.elimination import greedy_elimination, moral_graph
+from pmdc.inference.elimination import eliminate, moral_graph
 
-Semiring = Callable[[Floats, tuple[int, ...]], Floats]
-"""How a log potential, which may be overwritten, is reduced over axes; products are always sums of logs."""
-Messages = dict[int, Floats]
+if TYPE_CHECKING:
+    from pmdc.inference.kernels import Plan, Projection
+
+Marks = npt.NDArray[np.bool_]
 
 MEMORY_BUDGET = 2**30
 """Bytes that inference may use besides its input and output, unless told otherwise."""
 
-_CHUNK_BYTES = 2**23
-_CHUNK_ROWS = 32
-"""Rows are worked on in chunks of about this size: larger ones leave the cache and gain nothing. But an inner
-loop runs over the rows of a chunk, so a wide network gets at least so many, if the memory budget allows."""
+_BLOCK_BYTES = 2**21
+_BLOCK_ROWS = 8, 128
+"""Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
+loops run over the rows of a block."""
+_CHUNK_BYTES = 2**21
+"""A thread takes as many blocks at once as have tables of about this size."""
 
 TOTAL_TOLERANCE = 1e-5
 """How far from one the probability of a row may add up: enough for tables that once were float32."""
+TIE_TOLERANCE = 1e-12
+"""Log probabilities that differ by no more than rounding, relative to their size, are equal."""
+
+NO_EVIDENCE = -1
+"""The code of a class variable about which nothing is known."""
 
 
 class NetworkTooWideError(ValueError):
     """Exact inference in this network needs more memory for a single row than the budget allows."""
+
+
+class ImpossibleEvidenceError(ValueError):
+    """What is given has probability zero, so nothing follows from it."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +83,25 @@ class JunctionTree:
         The number of states of each class variable.
     parents : sequence of tuples of int
         The parents of each class variable, as indices.
+    together : sequence of tuples of int
+        Groups of class variables that are to meet in a clique, so that their joint distribution can be asked for.
+    last : sequence of int
+        Class variables that are eliminated after all others (`marginal_mode`).
     memory_budget : int
-        Bytes that may be used besides input and output. Rows are worked on in chunks that fit into it.
+        Bytes that may be used besides input and output. Rows are worked on in blocks that fit into it.
 
     Attributes
     ----------
     order : tuple of int
-        The elimination order: the cheaper one of min-fill and min-weight.
+        The elimination order: the cheapest of min-fill, min-weight and, up to ten class variables, all orders.
     cliques : tuple of Clique
         The clique of each class variable.
     width : int
         The size of the largest clique, less one.
+    cells : int
+        The cells of all cliques: what a row costs in time, up to a factor.
     bytes_per_row : int
-        The memory that one row takes at the peak, besides input and output.
+        The memory that one row takes, besides input and output.
 
     Raises
     ------
@@ -97,6 +117,8 @@ class JunctionTree:
     >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.5, 0.5], [0.25, 0.75]]])]
     >>> tree.marginals(tables)[1]
     array([[0.35, 0.65]])
+    >>> tree.marginals(tables, evidence=np.array([[-1, 0]]))[0].round(4)  # the second is in its first state
+    array([[0.5714, 0.4286]])
     """
 
     def __init__(
@@ -104,20 +126,23 @@ class JunctionTree:
         sizes: Sequence[int],
         parents: Sequence[tuple[int, ...]],
         *,
+        together: Iterable[Sequence[int]] = (),
+        last: Sequence[int] = (),
         memory_budget: int = MEMORY_BUDGET,
     ):
         self.sizes = tuple(int(size) for size in sizes)
         self.parents = tuple(tuple(int(p) for p in members) for members in parents)
+        self.last = frozenset(last)
         self.memory_budget = int(memory_budget)
         _check_structure(self.sizes, self.parents)
-        scopes = greedy_elimination(self.sizes, moral_graph(self.parents))
+        scopes = eliminate(self.sizes, moral_graph(self.parents, together), self.last)
         self.order = tuple(scopes)
         self._position = {variable: i for i, variable in enumerate(self.order)}
-        families = ((*members, k) for k, members in enumerate(self.parents))
-        self._families = tuple(tuple(sorted(f, key=self._position.__getitem__)) for f in families)
         self.cliques = self._assemble(scopes)
         self.width = max(len(scope) for scope in scopes.values()) - 1
-        self.bytes_per_row = self._count_bytes()
+        self.cells = sum(self._cells(clique.scope) for clique in self.cliques)
+        # Tables, messages, distributions and beliefs; and at most as much as the tables, twice, for the answer.
+        self.bytes_per_row = 8 * (3 * self._table_cells + self._lines + self._belief_lines)
         self._refuse_too_wide()
 
     def _assemble(self, scopes: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
@@ -127,44 +152,57 @@ class JunctionTree:
         for variable, above in parent.items():
             children[above].append(variable)
         families: dict[int, list[int]] = {variable: [] for variable in scopes}
-        for k, family in enumerate(self._families):
-            families[family[0]].append(k)
+        for k, members in enumerate(self.parents):
+            families[min((*members, k), key=self._position.__getitem__)].append(k)
         return tuple(Clique(scopes[v], parent.get(v), tuple(children[v]), tuple(families[v])) for v in sorted(scopes))
 
     def _cells(self, scope: Iterable[int]) -> int:
         return prod(self.sizes[variable] for variable in scope)
 
-    def _count_bytes(self) -> int:
-        tables = sum(self._cells(family) for family in self._families)
-        messages = sum(self._cells(clique.separator) for clique in self.cliques)
-        largest = max(self._cells(clique.scope) for clique in self.cliques)
-        # Messages go both ways (or one way with back-pointers). While a clique is reduced, which takes up to
-        # one and a half times its own size (two states), the one before it may still be there.
-        return 8 * (tables + 2 * messages + 4 * largest)
+    @cached_property
+    def _table_cells(self) -> int:
+        return sum(self._cells((*members, k)) for k, members in enumerate(self.parents))
+
+    @cached_property
+    def _belief_lines(self) -> int:
+        return sum(self._cells(clique.separator) for clique in self.cliques)
+
+    @cached_property
+    def _lines(self) -> int:
+        """Lines for messages and for the distributions given separators."""
+        return self._belief_lines + self.cells
 
     def _refuse_too_wide(self) -> None:
         if self.bytes_per_row > self.memory_budget:
             raise NetworkTooWideError(
-                f"Exact inference in this network of {len(self.sizes)} class variables has width "
-                f"{self.width} (a table over {self.width + 1} class variables) and needs "
-                f"{self.bytes_per_row:,} bytes for each row; memory_budget is {self.memory_budget:,} bytes. "
-                "Learn a sparser network by lowering max_parents, merge rare states of class variables that "
-                "have many, or raise memory_budget."
+                f"Exact inference in this network of {len(self.sizes)} class variables has width {self.width} (a table "
+                f"over {self.width + 1} class variables) and needs {self.bytes_per_row:,} bytes for each row; "
+                f"memory_budget is {self.memory_budget:,} bytes. Learn a sparser network by lowering max_parents, merge "
+                "rare states of class variables that have many, or raise memory_budget."
             )
 
     def __repr__(self) -> str:
         cost = f"width={self.width}, bytes_per_row={self.bytes_per_row}"
         return f"JunctionTree({len(self.sizes)} class variables, {cost})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_plan"}
+
+    def holds(self, variables: Sequence[int]) -> bool:
+        """Whether some clique has all these class variables, so that `joint` can answer for them."""
+        return any(set(variables) <= set(clique.scope) for clique in self.cliques)
+
     # Questions ---------------------------------------------------------------------------------------------
 
-    def marginals(self, tables: Sequence[Floats]) -> list[Floats]:
+    def marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
         """The distribution of each class variable, in each row.
 
         Parameters
         ----------
         tables : list of K arrays of shape (n_rows, *sizes of the parents, size)
             Log conditional probabilities of each class variable given its parents.
+        evidence : array of shape (n_rows, K), optional
+            Codes of the states that are known; -1 is unknown.
 
         Returns
         -------
@@ -174,197 +212,365 @@ class JunctionTree:
         ------
         ValueError
             If the probabilities of some row do not add up to one.
+        ImpossibleEvidenceError
+            If the evidence of some row has probability zero.
         """
-        return self._beliefs(tables, [(variable,) for variable in range(len(self.sizes))])
+        return self.joint(tables, [(variable,) for variable in range(len(self.sizes))], evidence)
 
-    def family_marginals(self, tables: Sequence[Floats]) -> list[Floats]:
+    def family_marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
         """The joint distribution of each class variable and its parents, in the shape of `tables`."""
-        return self._beliefs(tables, [(*members, k) for k, members in enumerate(self.parents)])
+        return self.joint(tables, [(*members, k) for k, members in enumerate(self.parents)], evidence)
 
-    def mode(self, tables: Sequence[Floats]) -> tuple[Codes, Floats]:
-        """The most probable outcome of each row, and its log probability.
+    def joint(
+        self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None = None
+    ) -> list[Floats]:
+        """Joint distributions of groups of class variables, each of which some clique holds."""
+        out, log_total = self._sum_product(tables, targets, evidence)
+        self._check_totals(log_total, evidence)
+        answers, first = [], 0
+        for target in targets:
+            table = out[:, first : first + self._cells(target)]
+            first += table.shape[1]
+            table = table / table.sum(axis=1, keepdims=True)
+            answers.append(table.reshape(-1, *(self.sizes[v] for v in target)))
+        return answers
 
-        Ties are broken by the elimination order: from its last class variable to its first, each takes the
-        first of its states that is best together with those already chosen. In a network without edges this
-        is the first of the most probable states of each class variable. That probabilities add up to one is
-        not checked here: maximising does not see the total.
+    def log_evidence(self, tables: Sequence[Floats], evidence: Codes | None = None) -> Floats:
+        """The log probability of the evidence in each row; -inf where it is impossible."""
+        return self._sum_product(tables, [], evidence)[1]
+
+    def mode(self, tables: Sequence[Floats], evidence: Codes | None = None) -> tuple[Codes, Floats]:
+        """The most probable outcome of each row, and its log probability (together with the evidence).
+
+        Of outcomes that are equally probable, up to rounding, it is the first in the order of class variables and
+        their states. That probabilities add up to one is not checked here: maximising does not see the total.
         """
-        n_rows = check_tables(self.sizes, self.parents, tables)
-        codes = np.empty((n_rows, len(self.sizes)), dtype=np.int64)
-        for rows in self._chunks(n_rows):
-            codes[rows] = self._mode_chunk(self._factors(tables, rows))
+        codes, _ = self._first_best(tables, evidence)
         log_prob = outcome_log_prob(self.parents, tables, codes)
-        if np.isneginf(log_prob).any():
-            raise ValueError(f"In row {np.argmin(log_prob)} every outcome has probability zero.")
+        self._check_possible(log_prob, evidence)
         return codes, log_prob
 
-    # One chunk of rows -------------------------------------------------------------------------------------
+    def top(self, tables: Sequence[Floats], k: int, evidence: Codes | None = None) -> tuple[Codes, Floats]:
+        """The k most probable outcomes of each row, shape (n_rows, k, K), and their log probabilities.
 
-    def _chunks(self, n_rows: int) -> Iterator[slice]:
-        wanted = max(_CHUNK_BYTES // self.bytes_per_row, _CHUNK_ROWS)
-        step = min(wanted, self.memory_budget // self.bytes_per_row)
-        return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
-
-    def _factors(self, tables: Sequence[Floats], rows: slice) -> list[Floats]:
-        """The tables of these rows with axes in elimination order, rows last."""
-        factors = []
-        for k, (table, family) in enumerate(zip(tables, self._families, strict=True)):
-            axis = {variable: i for i, variable in enumerate((*self.parents[k], k), start=1)}
-            factor = np.transpose(table[rows], (*(axis[variable] for variable in family), 0))
-            if not np.all(factor <= TOTAL_TOLERANCE):
-                raise ValueError(f"tables[{k}] holds NaN or a probability above one: give log probabilities.")
-            factors.append(np.ascontiguousarray(factor, dtype=np.float64))
-        return factors
-
-    def _inserted(self, factor: Floats, scope: tuple[int, ...], clique: Clique) -> Floats:
-        """A factor with axes of length one where the clique has variables that its scope has not."""
-        return factor.reshape(*(self.sizes[v] if v in scope else 1 for v in clique.scope), -1)
-
-    def _product(
-        self,
-        clique: Clique,
-        factors: list[Floats],
-        upward: Messages,
-        downward: Messages,
-        skip: int | None = None,
-    ) -> Floats:
-        """The product of the tables in a clique and the messages to it, but for that of one child."""
-        potential = np.zeros((*(self.sizes[v] for v in clique.scope), factors[0].shape[-1]))
-        for k in clique.families:
-            potential += self._inserted(factors[k], self._families[k], clique)
-        for child in clique.children:
-            if child != skip:
-                potential += self._inserted(upward[child], self.cliques[child].separator, clique)
-        if clique.scope[0] in downward:
-            potential += downward[clique.scope[0]]  # over the separator, that is all axes but the first
-        return potential
-
-    def _collect(self, factors: list[Floats], semiring: Semiring) -> Messages:
-        """Messages towards the roots; the message of a root is the log total of its part of the network."""
-        upward: Messages = {}
-        for variable in self.order:
-            upward[variable] = semiring(self._product(self.cliques[variable], factors, upward, {}), (0,))
-        return upward
-
-    def _distribute(
-        self, factors: list[Floats], upward: Messages, semiring: Semiring
-    ) -> Iterator[tuple[Clique, Floats]]:
-        """Send messages back from the roots, and give each clique with its final log potential on the way."""
-        downward: Messages = {}
-        for variable in reversed(self.order):
-            clique = self.cliques[variable]
-            for child in clique.children:
-                axes = self._axes_without(clique, self.cliques[child].separator)
-                downward[child] = semiring(self._product(clique, factors, upward, downward, child), axes)
-            yield clique, self._product(clique, factors, upward, downward)
-            downward.pop(variable, None)
-
-    @staticmethod
-    def _axes_without(clique: Clique, kept: Sequence[int]) -> tuple[int, ...]:
-        return tuple(axis for axis, variable in enumerate(clique.scope) if variable not in kept)
-
-    def _beliefs(self, tables: Sequence[Floats], targets: Sequence[tuple[int, ...]]) -> list[Floats]:
-        """Joint distributions over target variables, each of which must lie within one family."""
+        The first one is the mode. Outcomes with the same log probability come in the order of class variables and
+        their states; which ones are left out, where not all of them fit, follows the elimination order.
+        """
         n_rows = check_tables(self.sizes, self.parents, tables)
-        results = [np.empty((n_rows, *(self.sizes[v] for v in target))) for target in targets]
-        # The clique of the first eliminated variable of a family holds all of it.
-        home: dict[int, list[int]] = {}
-        for i, target in enumerate(targets):
-            home.setdefault(min(target, key=self._position.__getitem__), []).append(i)
-        for rows in self._chunks(n_rows):
-            factors = self._factors(tables, rows)
-            upward = self._collect(factors, log_sum)
-            self._check_totals(upward, rows)
-            for clique, potential in self._distribute(factors, upward, log_sum):
-                if clique.scope[0] in home:
-                    belief = _probabilities(potential)
-                    for i in home[clique.scope[0]]:
-                        results[i][rows] = self._projected(belief, clique, targets[i])
-        return results
+        modes, _ = self.mode(tables, evidence)
+        codes = np.empty((n_rows, k, len(self.sizes)), dtype=np.int64)
 
-    def _projected(self, belief: Floats, clique: Clique, target: tuple[int, ...]) -> Floats:
-        """Sum a clique's probabilities down to some of its variables; rows become the first axis."""
-        table = belief.sum(axis=self._axes_without(clique, target))
-        table /= table.sum(axis=tuple(range(len(target))))
-        kept = [variable for variable in clique.scope if variable in target]
-        return np.transpose(table, (len(kept), *(kept.index(variable) for variable in target)))
+        def few(rows: slice, lines: Floats, lost: Marks) -> None:
+            self._kernels.top(self._plan, lines, codes[rows], np.empty(len(lost)))
 
-    def _check_totals(self, upward: Messages, rows: slice) -> None:
-        """No evidence is given, so the probabilities in each part of the network must add up to one."""
-        roots = [variable for variable in self.order if self.cliques[variable].parent is None]
-        log_totals = np.stack([upward[root] for root in roots])
-        wrong = np.argwhere(np.abs(log_totals) > TOTAL_TOLERANCE)
-        if len(wrong):
-            part, row = wrong[0]
-            with np.errstate(over="ignore"):
-                total = np.exp(log_totals[part, row])
-            raise ValueError(
-                f"The probabilities of row {rows.start + row} add up to {total:.6g}: for each configuration "
-                "of the parents, the probabilities in a table must add up to one."
-            )
+        self._run(tables, evidence, few, logs=True, n_lines=self._belief_lines)
+        rows = np.repeat(np.arange(n_rows), k)
+        log_prob = outcome_log_prob(self.parents, tables, codes.reshape(n_rows * k, -1), rows).reshape(n_rows, k)
+        return _sorted(codes, log_prob, modes)
 
-    def _mode_chunk(self, factors: list[Floats]) -> Codes:
-        pointers: list[npt.NDArray[Any]] = []
+    def sample(
+        self, tables: Sequence[Floats], n: int, random: np.random.RandomState, evidence: Codes | None = None
+    ) -> Codes:
+        """Outcomes drawn from the distribution given the evidence, shape (n_rows, n, K)."""
+        n_rows = check_tables(self.sizes, self.parents, tables)
+        uniform = random.random_sample((n_rows, n, len(self.sizes)))
+        codes = np.empty(uniform.shape, dtype=np.int64)
+        log_total = np.empty(n_rows)
 
-        def maximise(potential: Floats, axes: tuple[int, ...]) -> Floats:
-            best, pointer = _first_maximum(potential)
-            pointers.append(pointer)
-            return best
+        def draw(rows: slice | Codes, lines: Floats, logs: bool, lost: Marks) -> None:
+            total, drawn = np.empty(len(lost)), np.empty_like(codes[rows])
+            self._kernels.samples(self._plan, lines, logs, uniform[rows], drawn, total, lost)
+            codes[rows], log_total[rows] = drawn, total[: len(drawn)]
 
-        self._collect(factors, maximise)
-        n_rows = factors[0].shape[-1]
-        codes = np.empty((n_rows, len(self.sizes)), dtype=np.int64)
-        every = np.arange(n_rows)
-        for variable, pointer in zip(reversed(self.order), reversed(pointers), strict=True):
-            chosen = tuple(codes[:, v] for v in self.cliques[variable].separator)
-            codes[:, variable] = pointer[(*chosen, every)]
+        self._run_sums(tables, evidence, draw, self._lines)
+        self._check_totals(log_total, evidence)
         return codes
 
+    def marginal_mode(self, tables: Sequence[Floats], evidence: Codes | None = None) -> tuple[Codes, Floats]:
+        """The most probable states of the class variables in `last` together, all others summed out (marginal MAP).
 
-# Log-space arithmetic -------------------------------------------------------------------------------------
+        Returns
+        -------
+        codes : array of shape (n_rows, K)
+            Only the columns in `last` have a meaning. Ties are broken as in `mode`.
+        log_prob : array of shape (n_rows,)
+            Their log probability, together with the evidence.
+        """
+        codes, log_best = self._first_best(tables, evidence)
+        self._check_possible(log_best, evidence)
+        return codes, log_best
+
+    # Sums ---------------------------------------------------------------------------------------------------
+
+    def _sum_product(
+        self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None
+    ) -> tuple[Floats, Floats]:
+        """Unscaled sums for the targets, side by side, and the log probability of the evidence."""
+        n_rows = check_tables(self.sizes, self.parents, tables)
+        projection, n_lines = self._projection(targets)
+        out = np.empty((n_rows, sum(self._cells(target) for target in targets)))
+        log_total = np.empty(n_rows)
+
+        def sums(rows: slice | Codes, lines: Floats, logs: bool, lost: Marks) -> None:
+            total, part = np.empty(len(lost)), np.empty_like(out[rows])
+            self._kernels.beliefs(self._plan, projection, lines, logs, part, total, lost)
+            out[rows], log_total[rows] = part, total[: len(part)]
+
+        self._run_sums(tables, evidence, sums, n_lines if targets else self._lines)
+        return out, log_total
+
+    def _run_sums(
+        self, tables: Sequence[Floats], evidence: Codes | None, run: Callable[..., None], n_lines: int
+    ) -> None:
+        """Run on probabilities, and again on their logarithms for the rows in which that was not enough."""
+
+        def chunk(rows: slice, lines: Floats, lost: Marks) -> None:
+            run(rows, lines, False, lost)
+            again = rows.start + np.flatnonzero(lost[: rows.stop - rows.start])
+            if len(again):
+                run(again, lines, True, self._load(tables, evidence, again, lines, logs=True))
+
+        self._run(tables, evidence, chunk, logs=False, n_lines=n_lines)
+
+    def _check_totals(self, log_total: Floats, evidence: Codes | None) -> None:
+        """The probability of the evidence must not be zero, and without evidence it must be one."""
+        if evidence is not None:
+            self._check_possible(log_total, evidence)
+        wrong = np.abs(log_total) > TOTAL_TOLERANCE
+        if evidence is not None:
+            wrong &= (evidence == NO_EVIDENCE).all(axis=1) | (log_total > 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            with np.errstate(over="ignore"):
+                total = np.exp(log_total[row])
+            raise ValueError(
+                f"The probabilities of row {row} add up to {total:.6g}: for each configuration of the parents, the "
+                "probabilities in a table must add up to one."
+            )
+
+    def _check_possible(self, log_prob: Floats, evidence: Codes | None) -> None:
+        impossible = np.isneginf(log_prob)
+        if impossible.any():
+            row = int(np.argmax(impossible))
+            if evidence is None or (evidence[row] == NO_EVIDENCE).all():
+                raise ValueError(f"In row {row} every outcome has probability zero.")
+            raise ImpossibleEvidenceError(f"In row {row} the evidence has probability zero.")
+
+    # Maxima -------------------------------------------------------------------------------------------------
+
+    def _max_product(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats, Marks]:
+        n_rows = check_tables(self.sizes, self.parents, tables)
+        codes = np.zeros((n_rows, len(self.sizes)), dtype=np.int64)
+        log_best, tied = np.empty(n_rows), np.zeros(n_rows, dtype=bool)
+        maximise = np.array([not self.last or variable in self.last for variable in self.order])
+
+        def chunk(rows: slice, lines: Floats, lost: Marks) -> None:
+            total = np.empty(len(lost))
+            self._kernels.mode(self._plan, lines, maximise, TIE_TOLERANCE, codes[rows], total, tied[rows])
+            log_best[rows] = total[: rows.stop - rows.start]
+
+        self._run(tables, evidence, chunk, logs=True, n_lines=self._belief_lines)
+        return codes, log_best, tied
+
+    def _first_best(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats]:
+        codes, log_best, tied = self._max_product(tables, evidence)
+        rows = np.flatnonzero(tied)
+        if len(rows):
+            given = None if evidence is None else evidence[rows]
+            codes[rows] = self._first_of_equals([table[rows] for table in tables], given, codes[rows], log_best[rows])
+        return codes, log_best
+
+    def _first_of_equals(
+        self, tables: Sequence[Floats], evidence: Codes | None, codes: Codes, log_best: Floats
+    ) -> Codes:
+        """The first of the best outcomes, from one of them: can the maximum be attained with an earlier state?"""
+        least = log_best - TIE_TOLERANCE * np.maximum(1.0, np.abs(log_best))
+        fixed = np.full_like(codes, NO_EVIDENCE) if evidence is None else evidence.copy()
+        for variable in sorted(self.last) if self.last else range(len(self.sizes)):
+            for state in range(self.sizes[variable] - 1):
+                rows = np.flatnonzero((codes[:, variable] > state) & (fixed[:, variable] == NO_EVIDENCE))
+                if len(rows):
+                    trial = fixed[rows]
+                    trial[:, variable] = state
+                    found, attained, _ = self._max_product([table[rows] for table in tables], trial)
+                    good = attained >= least[rows]
+                    codes[rows[good]] = found[good]
+            fixed[:, variable] = codes[:, variable]
+        return codes
+
+    # Plans --------------------------------------------------------------------------------------------------
+
+    @property
+    def _kernels(self) -> ModuleType:
+        from pmdc.inference import kernels
+
+        return kernels
+
+    @cached_property
+    def _plan(self) -> Plan:
+        """The tree in arrays, for the compiled loops."""
+        n_axes = self.width + 1
+        cliques = [self.cliques[variable] for variable in self.order]
+        scope, sizes = np.zeros((len(cliques), n_axes), dtype=np.int64), np.ones((len(cliques), n_axes), dtype=np.int64)
+        table_place = np.cumsum([0, *(self._cells((*members, k)) for k, members in enumerate(self.parents))])
+        message = np.cumsum([0, *(self._cells(clique.separator) for clique in cliques)])
+        conditional = message[-1] + np.cumsum([0, *(self._cells(clique.scope) for clique in cliques)])
+        start, place, is_table, strides = [0], [], [], []
+        for c, clique in enumerate(cliques):
+            scope[c, : len(clique.scope)] = clique.scope
+            sizes[c, : len(clique.scope)] = [self.sizes[v] for v in clique.scope]
+            for k in clique.families:
+                place.append(table_place[k])
+                strides.append(self._strides((*self.parents[k], k), clique.scope))
+            for child in clique.children:
+                place.append(message[self._position[child]])
+                strides.append(self._strides(self.cliques[child].separator, clique.scope))
+            is_table += [True] * len(clique.families) + [False] * len(clique.children)
+            start.append(len(place))
+        return self._kernels.Plan(
+            scope=scope,
+            sizes=sizes,
+            width=np.array([len(clique.separator) for clique in cliques]),
+            cells=np.diff(message),
+            n_table_lines=int(table_place[-1]),
+            factor_start=np.array(start),
+            factor_place=np.array(place),
+            factor_is_table=np.array(is_table),
+            factor_strides=np.array(strides),
+            message=message[:-1],
+            conditional=conditional[:-1],
+        )
+
+    def _projection(self, targets: Sequence[Sequence[int]]) -> tuple[Projection, int]:
+        """What to sum on the way from the root, and the number of lines that all of it takes."""
+        cliques = [self.cliques[variable] for variable in self.order]
+        belief = self._lines + np.cumsum([0, *(self._cells(clique.separator) for clique in cliques)])
+        end = int(belief[-1])
+        at_home: dict[int, list[tuple[int, Sequence[int]]]] = {}
+        for target in targets:
+            home = self._home(target)
+            at_home.setdefault(home, []).append((end, target))
+            end += self._cells(target)
+        start, place, strides = [0], [], []
+        for clique in cliques:
+            for child in clique.children:
+                place.append(int(belief[self._position[child]]))
+                strides.append(self._strides(self.cliques[child].separator, clique.scope))
+            for first, target in at_home.get(clique.scope[0], []):
+                place.append(first)
+                strides.append(self._strides(target, clique.scope))
+            start.append(len(place))
+        projection = self._kernels.Projection(
+            start=np.array(start),
+            place=np.array(place, dtype=np.int64),
+            strides=np.array(strides, dtype=np.int64).reshape(len(place), self.width + 1),
+            belief=belief[:-1],
+            target=int(belief[-1]),
+        )
+        return projection, end
+
+    def _home(self, target: Sequence[int]) -> int:
+        """The smallest clique that has all class variables of the target; of equals, the first one eliminated."""
+        homes = [v for v in self.order if set(target) <= set(self.cliques[v].scope)]
+        if not homes:
+            raise ValueError(f"No clique has all of {tuple(target)}: give them in together.")
+        return min(homes, key=lambda v: self._cells(self.cliques[v].scope))
+
+    def _strides(self, axes: Sequence[int], scope: Sequence[int]) -> list[int]:
+        """How far apart, in an array with these axes, neighbouring states of each class variable of a clique are."""
+        strides, step = dict.fromkeys(scope, 0), 1
+        for variable in reversed(axes):
+            strides[variable] = step
+            step *= self.sizes[variable]
+        return [*strides.values(), *[0] * (self.width + 1 - len(scope))]
+
+    # Rows ---------------------------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        tables: Sequence[Floats],
+        evidence: Codes | None,
+        work_on: Callable[[slice, Floats, Marks], None],
+        logs: bool,
+        n_lines: int,
+    ) -> None:
+        """Work on all rows, in chunks of blocks, by as many threads as there are cores and as the budget allows.
+
+        A row is never mixed with another, so its bits do not depend on chunks or threads.
+        """
+        n_rows = len(tables[0])
+        block, n_blocks, n_threads = self._schedule(n_rows, n_lines)
+        step = block * n_blocks
+        chunks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        buffers: SimpleQueue[Floats] = SimpleQueue()
+        for _ in range(min(n_threads, len(chunks))):
+            buffers.put(np.empty((n_blocks * self._table_cells + n_lines, block)))
+
+        def chunk(rows: slice) -> None:
+            lines = buffers.get()
+            work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
+            buffers.put(lines)
+
+        if min(n_threads, len(chunks)) <= 1:
+            for rows in chunks:
+                chunk(rows)
+            return
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            for _ in pool.map(chunk, chunks):
+                pass
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _schedule(self, n_rows: int, n_lines: int) -> tuple[int, int, int]:
+        """Rows of a block, blocks of a chunk, and threads."""
+        from numba import config
+
+        n_threads = min(config.NUMBA_NUM_THREADS, max(1, self.memory_budget // (_BLOCK_ROWS[0] * self.bytes_per_row)))
+        affordable = self.memory_budget // (n_threads * self.bytes_per_row)
+        share = -(-n_rows // n_threads)
+        block = max(_BLOCK_BYTES // (8 * (n_lines + self._table_cells)), _BLOCK_ROWS[0])
+        block = max(1, min(block, _BLOCK_ROWS[1], affordable, share))
+        n_blocks = min(_CHUNK_BYTES // (8 * self._table_cells * block), affordable // block, -(-share // block))
+        return block, max(1, n_blocks), n_threads
+
+    def _load(
+        self, tables: Sequence[Floats], evidence: Codes | None, rows: slice | Codes, lines: Floats, logs: bool
+    ) -> Marks:
+        """Read the tables of these rows into blocks; marks the rows with a probability too small for a number."""
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        width = lines.shape[1]
+        lost = np.zeros(-(-n_rows // width) * width, dtype=bool)
+        nothing = np.full(n_rows, NO_EVIDENCE)
+        place = 0
+        for k, table in enumerate(tables):
+            flat = np.ascontiguousarray(table[rows], dtype=np.float64).reshape(n_rows, -1)
+            known = nothing if evidence is None else np.ascontiguousarray(evidence[rows, k])
+            largest = self._kernels.load(flat, place, self._table_cells, self.sizes[k], known, logs, lines, lost)
+            if not largest <= TOTAL_TOLERANCE:
+                raise ValueError(f"tables[{k}] holds NaN or a probability above one: give log probabilities.")
+            place += flat.shape[1]
+        return lost
 
 
-def log_sum(potential: Floats, axes: tuple[int, ...]) -> Floats:
-    """Logarithm of the sum of exponentials over some axes; overwrites its argument."""
-    if all(potential.shape[axis] == 1 for axis in axes):
-        return potential.squeeze(axes)
-    largest = potential.max(axis=axes, keepdims=True)
-    largest[np.isneginf(largest)] = 0.0  # an impossible configuration: -inf less -inf would be NaN
-    potential -= largest
-    with np.errstate(divide="ignore", under="ignore"):
-        np.exp(potential, out=potential)
-        total = np.log(potential.sum(axis=axes))
-    total += largest.reshape(total.shape)
-    return total
+def _sorted(codes: Codes, log_prob: Floats, modes: Codes) -> tuple[Codes, Floats]:
+    """Outcomes by descending log probability, then by their codes, the mode first."""
+    n_rows, k, n_variables = codes.shape
+    is_mode = (codes == modes[:, None]).all(axis=2)
+    crowded = ~is_mode.any(axis=1)  # more outcomes than fit are as probable as the mode
+    codes[crowded, -1], log_prob[crowded, -1], is_mode[crowded, -1] = modes[crowded], log_prob[crowded, 0], True
+    flat = codes.reshape(-1, n_variables)
+    rows = np.repeat(np.arange(n_rows), k)
+    order = np.lexsort((*flat.T[::-1], -log_prob.ravel(), ~is_mode.ravel(), rows))
+    codes, log_prob = flat[order].reshape(codes.shape), log_prob.ravel()[order].reshape(n_rows, k)
+    return codes, log_prob
 
 
-def _probabilities(potential: Floats) -> Floats:
-    """A log potential scaled to probabilities that add up to one in each row; overwrites its argument."""
-    axes = tuple(range(potential.ndim - 1))
-    potential -= potential.max(axis=axes)
-    with np.errstate(under="ignore"):
-        np.exp(potential, out=potential)
-        potential /= potential.sum(axis=axes)
-    return potential
-
-
-def _first_maximum(potential: Floats) -> tuple[Floats, npt.NDArray[Any]]:
-    """The maximum over the first axis and where it is attained first.
-
-    State by state rather than by `argmax`, which would first move the axis to the end.
-    """
-    best = potential[0].copy()
-    pointer = np.zeros(best.shape, dtype=np.min_scalar_type(len(potential) - 1))
-    for state in range(1, len(potential)):
-        better = potential[state] > best
-        pointer[better] = state
-        np.maximum(best, potential[state], out=best)
-    return best, pointer
-
-
-def outcome_log_prob(parents: Sequence[tuple[int, ...]], tables: Sequence[Floats], codes: Codes) -> Floats:
-    """Log probability of one outcome for each row: the sum of its entries in the tables."""
-    every = np.arange(len(codes))
+def outcome_log_prob(
+    parents: Sequence[tuple[int, ...]], tables: Sequence[Floats], codes: Codes, rows: Codes | None = None
+) -> Floats:
+    """Log probability of one outcome for each row (or for the given rows): the sum of its entries in the tables."""
+    every = np.arange(len(codes)) if rows is None else rows
     total = np.zeros(len(codes))
     for k, table in enumerate(tables):
         total += table[(every, *(codes[:, p] for p in parents[k]), codes[:, k])]

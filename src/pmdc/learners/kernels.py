@@ -5,19 +5,11 @@ Imported by those who call them, when they do: importing numba takes longer than
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from pmdc.compiled import SUMS, compiled
 from pmdc.table import Codes, Floats
-
-SUMS = {"reassoc", "contract", "nsz"}
-"""What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
-
-compiled = partial(njit, cache=True, error_model="numpy")
-"""Compiled once and kept; dividing by zero gives infinity or NaN, as in numpy, and costs no check."""
 
 # Groups ---------------------------------------------------------------------------------------------------------
 

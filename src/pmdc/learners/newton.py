@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.learners.kernels import SUMS, compiled
+from pmdc.compiled import SUMS, compiled
 from pmdc.table import Codes, Floats
 
 _BLOCK = 1024
