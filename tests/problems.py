@@ -17,8 +17,8 @@ class States:
     def sizes(self):
         return tuple(len(states) for states in self.states)
 
-    def encode(self, Y, unknown="mark"):
-        code = [{state: i for i, state in enumerate(states.tolist())} for states in self.states]
+    def encode(self, Y, unknown="mark", missing="mark"):
+        code = [{None: -2} | {state: i for i, state in enumerate(states.tolist())} for states in self.states]
         rows = np.asarray(Y, dtype=object).tolist()
         return np.array([[c.get(v, -1) for c, v in zip(code, row, strict=True)] for row in rows], dtype=np.int64)
 

@@ -16,10 +16,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pmdc.checks import check_choice
-from pmdc.inference import decide
+from pmdc.checks import check_choice, check_count
+from pmdc.inference import sets
 from pmdc.inference.base import BaseDistribution
-from pmdc.inference.decisions import LOSSES
+from pmdc.inference.decisions import LossLike, choose, resolve
+from pmdc.inference.evidence import read_evidence
+from pmdc.inference.junction_tree import ImpossibleEvidenceError
+from pmdc.inference.losses import Choice
 from pmdc.learners import Logistic
 from pmdc.table import ClassTable, Codes, Features, FeatureTable, Floats, keep_names_apart, read_columns, read_weights
 
@@ -31,10 +34,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base of the classifiers that predict several class variables together."""
 
     estimator: Any
-    loss: str
+    loss: LossLike
     discrete_features: Any
 
-    _losses: tuple[str, ...] = tuple(LOSSES)
+    _own_decisions: tuple[str, ...] = ()
+    """What `loss` may be called besides the losses that there are for all."""
 
     # What a subclass does ------------------------------------------------------------------------------------
 
@@ -48,7 +52,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any work."""
-        check_choice("loss", self.loss, self._losses)
+        self._check_loss(self.loss)
 
     def _used_discrete(self) -> list[int]:
         """The discrete features that matter for predictions."""
@@ -117,15 +121,17 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         features = self._features.encode(columns).rows(kept)
         return features, self._classes.encode(y, unknown="mark")[kept], weights[kept]
 
-    def predict(self, X: Any, loss: str | None = None) -> Any:
+    def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
         """The prediction of least expected loss for each row.
 
         Parameters
         ----------
         X : table like the one given to `fit`
-        loss : {"hamming", "subset"}, optional
-            "hamming" takes the most probable state of each class variable, "subset" the most probable outcome.
-            The default is the classifier's own `loss`.
+        loss : str, loss object or callable, optional
+            "hamming" takes the most probable state of each class variable, "subset" the most probable outcome; others
+            are listed in `pmdc.inference.decide`. The default is the classifier's own `loss`.
+        given : mapping, DataFrame or array, optional
+            What is known of the class variables, as in `JointDistribution.given`; it comes back as it is.
 
         Returns
         -------
@@ -133,28 +139,184 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             States as they were in `fit`; lists of rows come back as arrays.
         """
         features = self._read(X)
-        return self._classes.decode(self._decide(features, self.loss if loss is None else loss), like=X)
+        evidence = self._read_given(given, len(features))
+        codes = self._decide(features, self.loss if loss is None else loss, evidence)
+        return self._classes.decode(codes, like=X)
 
-    def predict_proba(self, X: Any) -> Any:
+    def expected_loss(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Floats:
+        """The expected loss of each prediction, by the model's own probabilities: its risk.
+
+        Parameters
+        ----------
+        X, loss, given : as in `predict`
+
+        Returns
+        -------
+        array of shape (n,)
+            For a loss of the whole batch, such as a macro-averaged F-measure, the same number for all rows. How precise
+            it is, and whether the prediction is proved to be the best, tells ``predict_joint(X).decide(loss)``.
+        """
+        features = self._read(X)
+        wanted = self.loss if loss is None else loss
+        if isinstance(wanted, str) and wanted in self._own_decisions:
+            raise ValueError(f"loss={wanted!r} is a way to decide, not a loss: name the loss, such as 'hamming'.")
+        return self._choose(features, wanted, self._read_given(given, len(features))).expected_loss
+
+    def predict_proba(self, X: Any, given: Any = None) -> Any:
         """The marginal distribution of each class variable.
+
+        Parameters
+        ----------
+        X : table like the one given to `fit`
+        given : mapping, DataFrame or array, optional
+            What is known of the class variables, as in `JointDistribution.given`.
 
         Returns
         -------
         list of K arrays of shape (n, n_states), columns as in ``classes_[k]``; one array for 1-D y
         """
-        marginals = [self._distribution(chunk).marginals() for chunk in self._chunks(self._read(X))]
+        features = self._read(X)
+        evidence = self._read_given(given, len(features))
+        marginals = [part.marginals() for part in self._parts(features, evidence)]
         proba = [np.concatenate(parts) for parts in zip(*marginals, strict=True)]
         return proba[0] if self._classes.one_dimensional else proba
 
-    def predict_joint(self, X: Any) -> BaseDistribution:
+    def predict_joint(self, X: Any, given: Any = None) -> BaseDistribution:
         """The conditional joint distribution of the class variables for a batch of rows.
+
+        Parameters
+        ----------
+        X : table like the one given to `fit`
+        given : mapping, DataFrame or array, optional
+            What is known of the class variables, as in `JointDistribution.given`.
 
         Returns
         -------
         JointDistribution
-            Ask it for `marginals()`, `mode()`, `log_prob(Y)`, `sample(n)`, `entropy()`.
+            Ask it for `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
+            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`.
         """
-        return self._distribution(self._read(X))
+        joint = self._distribution(self._read(X))
+        return joint if given is None else joint.given(given)
+
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        kind: str = "outcomes",
+        calibration: sets.Calibration | None = None,
+        max_outcomes: int = 1000,
+        given: Any = None,
+    ) -> Any:
+        """The smallest sets that hold the truth with a given probability.
+
+        Parameters
+        ----------
+        X : table like the one given to `fit`
+        coverage : float
+            The probability, between 0 and 1.
+        kind : {"outcomes", "variables"}
+            Sets of whole outcomes, or a set of states for each class variable (which holds the true state with this
+            probability; that all of them do is less probable).
+        calibration : Calibration, optional
+            From `calibrate_sets`: then the coverage is guaranteed for rows like the held-out ones, whether the model is
+            right or not, and the kind is the calibration's. Without it, the coverage is by the model's probabilities.
+        max_outcomes : int
+            A row that needs more outcomes than this gets the set of all outcomes, with a warning.
+        given : mapping, DataFrame or array, optional
+            What is known of the class variables, as in `JointDistribution.given`.
+
+        Returns
+        -------
+        OutcomeSets, or for ``kind="variables"`` a list of K boolean arrays of shape (n, n_states)
+            `OutcomeSets` is a named tuple: `outcomes`, for each row an array of states of shape (size, K), and `prob`.
+            Boolean arrays have columns as in ``classes_[k]``; for 1-D y there is one.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(400, random_state=0)
+        >>> model = GBNC(max_parents=1).fit(data.X[:200], data.Y[:200])
+        >>> calibration = model.calibrate_sets(data.X[200:399], data.Y[200:399])
+        >>> found = model.predict_set(data.X[399:], coverage=0.8, calibration=calibration)
+        >>> found.outcomes[0].shape[1]
+        4
+        """
+        sets.check_coverage(coverage)
+        check_choice("kind", kind, ("outcomes", "variables"))
+        check_count("max_outcomes", max_outcomes, 1)
+        features = self._read(X)
+        evidence = self._read_given(given, len(features))
+        levels, calibrated = np.array([coverage]), calibration is not None
+        if calibration is not None:
+            kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
+        parts = self._parts(features, evidence)
+        if kind == "variables":
+            levels = np.broadcast_to(levels, len(self._classes.sizes))
+            masks = [
+                [sets.state_sets(m, level, calibrated) for m, level in zip(part.marginals(), levels, strict=True)]
+                for part in parts
+            ]
+            joined = [np.concatenate(mask) for mask in zip(*masks, strict=True)]
+            return joined[0] if self._classes.one_dimensional else joined
+        outcomes, prob = [], []
+        for part in parts:
+            codes, reached = sets.outcome_sets(part, float(levels[0]), max_outcomes, calibrated)
+            outcomes += [None if one is None else part.states_of(one) for one in codes]
+            prob.append(reached)
+        everything = sum(one is None for one in outcomes)
+        if everything:
+            warnings.warn(
+                f"{everything} row(s) get the set of all outcomes, given as None: "
+                + (
+                    f"their sets would need more than max_outcomes={max_outcomes} outcomes. Raise max_outcomes, or ask "
+                    "for kind='variables'."
+                    if np.isfinite(levels[0])
+                    else f"held-out rows are too few for coverage={coverage}, or their true outcomes too improbable."
+                ),
+                UserWarning,
+                stacklevel=2,
+            )
+        return sets.OutcomeSets(outcomes, np.concatenate(prob))
+
+    def calibrate_sets(
+        self, X: Any, y: Any, *, kind: str = "outcomes", max_outcomes: int = 1000, given: Any = None
+    ) -> sets.Calibration:
+        """Let held-out rows calibrate prediction sets (split conformal prediction).
+
+        Parameters
+        ----------
+        X, y : tables like those given to `fit`, of other rows
+        kind : {"outcomes", "variables"}
+            As in `predict_set`.
+        max_outcomes : int
+            As in `predict_set`, for which it is kept.
+        given : mapping, DataFrame or array, optional
+            What is known of the class variables; it should be what will be known in `predict_set`.
+
+        Returns
+        -------
+        Calibration
+            For `predict_set`, with any coverage.
+        """
+        check_choice("kind", kind, ("outcomes", "variables"))
+        check_count("max_outcomes", max_outcomes, 1)
+        features = self._read(X)
+        codes = self._classes.encode(y, unknown="mark")
+        if len(codes) != len(features):
+            raise ValueError(f"X has {len(features)} rows, Y has {len(codes)}: they must agree.")
+        evidence = self._read_given(given, len(features))
+        ranks, start = [], 0
+        for part in self._parts(features, evidence):
+            truth = codes[start : start + len(part)]
+            start += len(part)
+            if kind == "outcomes":
+                ranks.append(sets.outcome_ranks(part, truth, max_outcomes))
+            else:
+                ranks.append(sets.true_state_ranks(part, truth))
+        return sets.Calibration(kind, np.concatenate(ranks), max_outcomes)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """1 - Hamming loss: the share of class variables predicted rightly, over all rows.
@@ -166,7 +328,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         truth = self._classes.encode(y, unknown="mark")
         if len(truth) != len(features):
             raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
-        right = (self._decide(features, self.loss) == truth).mean(axis=1)
+        right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
         return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
 
     def set_params(self, **params: Any) -> Any:
@@ -191,8 +353,35 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._features.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
         return features
 
-    def _decide(self, features: Features, loss: str) -> Codes:
-        return np.concatenate([decide(self._distribution(chunk), loss) for chunk in self._chunks(features)])
+    def _read_given(self, given: Any, n_rows: int) -> Codes | None:
+        return None if given is None else read_evidence(self._classes, given, n_rows)
+
+    def _check_loss(self, loss: LossLike) -> None:
+        if not (isinstance(loss, str) and loss in self._own_decisions):
+            resolve(loss, self._own_decisions)
+
+    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+        """Codes of the predictions."""
+        return self._choose(features, loss, evidence).codes
+
+    def _choose(self, features: Features, loss: LossLike, evidence: Codes | None) -> Choice:
+        self._check_loss(loss)
+        resolved = resolve(loss)
+        choices = [choose(part, resolved) for part in self._parts(features, evidence, resolved.whole_batch)]
+        return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
+
+    def _parts(self, features: Features, evidence: Codes | None, whole: bool = False) -> Iterator[BaseDistribution]:
+        """The distributions of pieces of the batch that fit into memory, or of all of it."""
+        start = 0
+        for chunk in [features] if whole else self._chunks(features):
+            part = self._distribution(chunk)
+            if evidence is not None:
+                try:
+                    part = part.given_codes(evidence[start : start + len(chunk)])
+                except ImpossibleEvidenceError as error:
+                    raise ImpossibleEvidenceError(start + error.row, error.why) from None
+            start += len(chunk)
+            yield part
 
     def _chunks(self, features: Features) -> Iterator[Features]:
         """The rows in pieces whose conditional tables fit into memory."""

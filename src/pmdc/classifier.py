@@ -36,6 +36,7 @@ from pmdc.candidates import (
 from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
 from pmdc.inference import JointDistribution, JunctionTree
+from pmdc.inference.decisions import LossLike
 from pmdc.learners import LocalLearner, LocalTask, make_learner
 from pmdc.learners.base import Start
 from pmdc.learners.starts import WarmStarts
@@ -75,8 +76,9 @@ class GBNC(MultiDimensionalClassifier):
         The local model; None is `pmdc.learners.Logistic()`. It, `pmdc.learners.NaiveBayes` and scikit-learn's
         `LogisticRegression` (with an L2 penalty; solved to its optimum, whatever its solver and tolerance) and
         `GaussianNB` are fitted for all configurations together; any other is cloned for each.
-    loss : {"hamming", "subset"}, default="hamming"
-        The loss that `predict` minimises when it is not told otherwise.
+    loss : str, loss object or callable, default="hamming"
+        The loss that `predict` minimises when it is not told otherwise: "hamming", "subset" or any other that
+        `pmdc.inference.decide` knows.
     criterion : {"bic", "cll"} or callable, default="bic"
         The score of a parent set is the log-likelihood of its local models minus a penalty. "bic" is the
         paper's: 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the weights;
@@ -150,7 +152,7 @@ class GBNC(MultiDimensionalClassifier):
         self,
         estimator: Any = None,
         *,
-        loss: str = "hamming",
+        loss: LossLike = "hamming",
         criterion: str | criteria.Penalty = "bic",
         prune: str | None = "lemma",
         max_parents: int = 3,

@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
 """Code of a value that was not there in `fit`."""
+MISSING = -2
+"""Code of a missing value, where missing values are allowed."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Column:
 # Reading ------------------------------------------------------------------------------------------------------
 
 
-def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
+def read_columns(data: Any, argument: str, owner: str, allow_missing: bool = False) -> list[Column]:
     """Read a table (DataFrame, array or list of rows) into columns; refuse what is missing or has no shape.
 
     Parameters
@@ -49,6 +51,8 @@ def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
         What the caller called it ("X" or "Y"), for messages and for the names of nameless columns.
     owner : str
         The class that reads, for messages.
+    allow_missing : bool
+        Whether missing values may stay.
     """
     if data is None or type(data) in (str, bytes, dict) or nw.dependencies.is_polars_lazyframe(data):
         remedy = (
@@ -66,7 +70,7 @@ def read_columns(data: Any, argument: str, owner: str) -> list[Column]:
     else:
         columns = _array_columns(data, argument, owner)
     for column in columns:
-        refuse_missing(column, argument)
+        refuse_missing(column, argument, allow_missing)
     return columns
 
 
@@ -225,21 +229,25 @@ def _is_missing(value: object) -> bool:
     return isinstance(value, Real) and value != value
 
 
-def refuse_missing(column: Column, argument: str) -> None:
-    values = column.values
+def is_missing(values: Array) -> npt.NDArray[np.bool_]:
+    """Which values are missing: None, NaN and what DataFrame libraries call null."""
     if values.dtype.kind == "f":
-        if np.isinf(values).any():
-            row = int(np.flatnonzero(np.isinf(values))[0])
-            raise ValueError(
-                f"Input {argument} contains infinity: column {column.name!r}, row {row}. "
-                "Replace infinite values by finite ones or drop those rows."
-            )
-        missing = np.isnan(values)
-    elif values.dtype.kind == "O":
-        missing = np.fromiter((_is_missing(v) for v in values), dtype=bool, count=len(values))
-    else:
-        return
-    if missing.any():
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.fromiter((_is_missing(v) for v in values), dtype=bool, count=len(values))
+    return np.zeros(len(values), dtype=bool)
+
+
+def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -> None:
+    values = column.values
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(
+            f"Input {argument} contains infinity: column {column.name!r}, row {row}. "
+            "Replace infinite values by finite ones or drop those rows."
+        )
+    missing = is_missing(values)
+    if missing.any() and not allow_missing:
         raise ValueError(
             f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "
             f"the first in row {int(np.flatnonzero(missing)[0])}. Missing values are not supported: "

@@ -11,6 +11,7 @@ _EXTRAS = {
     "scikit_posthocs": "benchmark",
     "rich": "cli",
     "matplotlib": "benchmark",
+    "pgmpy": "peers",
 }
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pmdc.checks import shorten
 from pmdc.columns import (
+    MISSING,
     UNKNOWN,
     Array,
     Codes,
@@ -25,6 +26,7 @@ from pmdc.columns import (
     as_objects,
     column_states,
     encode_values,
+    is_missing,
     object_column,
     read_columns,
     refuse_missing,
@@ -33,6 +35,7 @@ from pmdc.columns import (
 )
 
 __all__ = [
+    "MISSING",
     "UNKNOWN",
     "Array",
     "ClassTable",
@@ -265,12 +268,15 @@ class ClassTable:
         dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
         return cls(names, given, states, one_dimensional, dtype, None)
 
-    def encode(self, Y: Any, unknown: Literal["raise", "mark"] = "raise") -> Codes:
+    def encode(
+        self, Y: Any, unknown: Literal["raise", "mark"] = "raise", missing: Literal["raise", "mark"] = "raise"
+    ) -> Codes:
         """Codes of a table of class variables, shape (n, K).
 
-        A state that was not there in `fit` is an error, or gets code -1 with ``unknown="mark"``.
+        A state that was not there in `fit` is an error, or gets code -1 with ``unknown="mark"``. So is a missing value,
+        or it gets code -2 with ``missing="mark"``.
         """
-        columns, _ = _read_classes(Y, "ClassTable")
+        columns, _ = _read_classes(Y, "ClassTable", allow_missing=missing == "mark")
         if len(columns) != len(self.names):
             raise ValueError(
                 f"Y has {len(columns)} column(s), but the model has {len(self.names)} class variable(s): "
@@ -280,6 +286,8 @@ class ClassTable:
         codes = np.column_stack(
             [encode_values(column.values, states) for column, states in zip(columns, self.states, strict=True)]
         )
+        if missing == "mark":
+            codes[np.column_stack([is_missing(column.values) for column in columns])] = MISSING
         if unknown == "raise" and (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
             raise ValueError(
@@ -319,7 +327,7 @@ class ClassTable:
         return matrix[:, 0] if self.one_dimensional else matrix
 
 
-def _read_classes(Y: Any, owner: str) -> tuple[list[Column], bool]:
+def _read_classes(Y: Any, owner: str, allow_missing: bool = False) -> tuple[list[Column], bool]:
     if Y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     if hasattr(Y, "__array__") and not hasattr(Y, "dtype") and not hasattr(Y, "columns"):
@@ -340,10 +348,10 @@ def _read_classes(Y: Any, owner: str) -> tuple[list[Column], bool]:
     else:
         if isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.shape[1] == 0:
             raise ValueError(f"Y: found 0 class variable(s) (shape={Y.shape}) while a minimum of 1 is required.")
-        return read_columns(Y, "Y", owner), False
+        return read_columns(Y, "Y", owner, allow_missing), False
     if not len(columns[0].values):
         raise ValueError("Y: found 0 sample(s) while a minimum of 1 is required.")
-    refuse_missing(columns[0], "Y")
+    refuse_missing(columns[0], "Y", allow_missing)
     return columns, True
 
 

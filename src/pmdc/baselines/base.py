@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmdc.base import MultiDimensionalClassifier
+from pmdc.inference.decisions import LossLike
 from pmdc.learners import make_learner
 from pmdc.learners.base import Preparation
 from pmdc.network import Node, fit_node
@@ -29,7 +30,7 @@ class Baseline(MultiDimensionalClassifier):
         self,
         estimator: Any = None,
         *,
-        loss: str = "hamming",
+        loss: LossLike = "hamming",
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):

@@ -14,9 +14,10 @@ from pmdc.baselines.base import Baseline
 from pmdc.baselines.classifier_chain import MOST_OUTCOMES, Chain, ChainDistribution, fit_chain
 from pmdc.checks import check_count
 from pmdc.inference import OutcomeDistribution
-from pmdc.inference.base import BaseDistribution
-from pmdc.inference.decisions import LOSSES
-from pmdc.table import ClassTable, Codes, Features, Floats
+from pmdc.inference.base import BaseDistribution, ClassTable
+from pmdc.inference.decisions import LossLike
+from pmdc.inference.junction_tree import NO_EVIDENCE
+from pmdc.table import Codes, Features, Floats
 
 
 class ChainEnsemble(Baseline):
@@ -66,7 +67,7 @@ class ChainEnsemble(Baseline):
     3
     """
 
-    _losses = ("vote", *LOSSES)
+    _own_decisions = ("vote",)
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class ChainEnsemble(Baseline):
         *,
         n_chains: int = 10,
         bootstrap: bool = False,
-        loss: str = "vote",
+        loss: LossLike = "vote",
         n_samples: int | None = None,
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
@@ -109,9 +110,11 @@ class ChainEnsemble(Baseline):
     def _cells_per_row(self) -> int:
         return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
 
-    def _decide(self, features: Features, loss: str) -> Codes:
-        if loss != "vote":
-            return super()._decide(features, loss)
+    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+        if not isinstance(loss, str) or loss != "vote":
+            return super()._decide(features, loss, evidence)
+        if evidence is not None:
+            raise ValueError("given: loss='vote' lets chains vote whatever is known; name a loss, as 'hamming'.")
         votes = np.stack([chain.greedy(features) for chain in self._chains])
         counts = [(votes[:, :, k, None] == np.arange(size)).sum(axis=0) for k, size in enumerate(self._classes.sizes)]
         return np.column_stack([count.argmax(axis=1) for count in counts])
@@ -144,8 +147,14 @@ class MixtureDistribution(BaseDistribution):
         self._exact: OutcomeDistribution | None = None
 
     def log_prob_codes(self, codes: Codes) -> Floats:
+        if (codes == NO_EVIDENCE).any():
+            return self.enumerate().log_prob_codes(codes)
         each = np.stack([component.log_prob_codes(codes) for component in self._components])
         return np.asarray(logsumexp(each, axis=0)) - math.log(len(each))
+
+    def rows(self, rows: slice | Codes) -> MixtureDistribution:
+        components = [component.rows(rows) for component in self._components]
+        return MixtureDistribution(self.class_table, components, self._n_samples, self._seed)
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """For each draw a component at random, then an outcome from it."""
@@ -168,7 +177,12 @@ class MixtureDistribution(BaseDistribution):
             )
         return small
 
-    def _enumerated(self) -> OutcomeDistribution:
+    def enumerate(self) -> OutcomeDistribution:
+        if not self._is_small():
+            raise ValueError(
+                f"this ensemble has {math.prod(self.class_table.sizes):.3g} outcomes, too many to enumerate. From "
+                "n_samples draws only marginals, mode and entropy are estimated."
+            )
         if self._exact is None:
             each = [component.enumerate() for component in self._components]
             mean = np.asarray(logsumexp(np.stack([d.log_p for d in each]), axis=0)) - math.log(len(each))
@@ -181,13 +195,13 @@ class MixtureDistribution(BaseDistribution):
 
     def marginals(self) -> list[Floats]:
         if self._is_small():
-            return self._enumerated().marginals()
+            return self.enumerate().marginals()
         draws = self._draws()
         return [(draws[:, :, k, None] == np.arange(size)).mean(axis=1) for k, size in enumerate(self.class_table.sizes)]
 
     def mode_codes(self) -> tuple[Codes, Floats]:
         if self._is_small():
-            return self._enumerated().mode_codes()
+            return self.enumerate().mode_codes()
         draws = self._draws()
         log_prob = np.column_stack([self.log_prob_codes(draws[:, i]) for i in range(draws.shape[1])])
         best = log_prob.argmax(axis=1)
@@ -196,6 +210,6 @@ class MixtureDistribution(BaseDistribution):
 
     def entropy(self) -> Floats:
         if self._is_small():
-            return self._enumerated().entropy()
+            return self.enumerate().entropy()
         draws = self._draws()
         return -np.mean([self.log_prob_codes(draws[:, i]) for i in range(draws.shape[1])], axis=0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.inference import OutcomeDistribution
+from pmdc.inference.decisions import LossLike
 from pmdc.table import Codes, Features, Floats
 
 
@@ -45,7 +46,7 @@ class ClassPowerset(Baseline):
         self,
         estimator: Any = None,
         *,
-        loss: str = "subset",
+        loss: LossLike = "subset",
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):

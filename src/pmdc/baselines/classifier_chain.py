@@ -14,11 +14,12 @@ from sklearn.utils import check_random_state
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.checks import check_choice, check_count
 from pmdc.inference import OutcomeDistribution
-from pmdc.inference.base import BaseDistribution, draw
-from pmdc.inference.decisions import LOSSES
+from pmdc.inference.base import BaseDistribution, ClassTable, draw
+from pmdc.inference.decisions import LossLike
+from pmdc.inference.junction_tree import NO_EVIDENCE
 from pmdc.learners.base import Preparation
 from pmdc.network import Node
-from pmdc.table import ClassTable, Codes, Features, Floats
+from pmdc.table import Codes, Features, Floats
 
 _MOST_BYTES = 2**31
 """The most memory that the outcomes of one batch may take."""
@@ -85,7 +86,7 @@ class ClassifierChain(Baseline):
         n_orders: int = 10,
         validation_size: float = 0.2,
         order_loss: str = "hamming",
-        loss: str = "greedy",
+        loss: LossLike = "greedy",
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):
@@ -95,7 +96,7 @@ class ClassifierChain(Baseline):
         self.validation_size = validation_size
         self.order_loss = order_loss
 
-    _losses = ("greedy", *LOSSES)
+    _own_decisions = ("greedy",)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -154,8 +155,12 @@ class ClassifierChain(Baseline):
             losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=sample_weight[test]), order))
         return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
 
-    def _decide(self, features: Features, loss: str) -> Codes:
-        return self._chain.greedy(features) if loss == "greedy" else super()._decide(features, loss)
+    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+        if not isinstance(loss, str) or loss != "greedy":
+            return super()._decide(features, loss, evidence)
+        if evidence is not None:
+            raise ValueError("given: loss='greedy' goes down the chain whatever is known; name a loss, as 'hamming'.")
+        return self._chain.greedy(features)
 
     def _cells_per_row(self) -> int:
         return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
@@ -200,8 +205,8 @@ def fit_chain(
 class ChainDistribution(BaseDistribution):
     """The joint distribution of a chain: the product of its links.
 
-    `log_prob` and `sample` follow the chain. `marginals`, `mode` and `entropy` enumerate all outcomes and are
-    refused where there are too many.
+    `log_prob` of whole outcomes and `sample` follow the chain. All other answers enumerate the outcomes and are refused
+    where there are too many.
     """
 
     def __init__(self, class_table: ClassTable, chain: Chain, inputs: Features):
@@ -211,10 +216,15 @@ class ChainDistribution(BaseDistribution):
         self._enumerated: OutcomeDistribution | None = None
 
     def log_prob_codes(self, codes: Codes) -> Floats:
+        if (codes == NO_EVIDENCE).any():
+            return self.enumerate().log_prob_codes(codes)
         total = np.zeros(len(self))
         for place, k in enumerate(self._chain.order):
             total += self._chain.log_proba(place, self._inputs, codes)[np.arange(len(self)), codes[:, k]]
         return total
+
+    def rows(self, rows: slice | Codes) -> ChainDistribution:
+        return ChainDistribution(self.class_table, self._chain, self._inputs.rows(rows))
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         inputs = self._inputs.rows(np.repeat(np.arange(len(self)), n))
@@ -263,12 +273,3 @@ class ChainDistribution(BaseDistribution):
 
     def _width(self) -> int:
         return self._inputs.continuous.shape[1] + self._inputs.discrete.shape[1]
-
-    def marginals(self) -> list[Floats]:
-        return self.enumerate().marginals()
-
-    def entropy(self) -> Floats:
-        return self.enumerate().entropy()
-
-    def mode_codes(self) -> tuple[Codes, Floats]:
-        return self.enumerate().mode_codes()

@@ -1,22 +1,32 @@
 """What every conditional joint distribution P(Y | x) of a batch of rows has in common.
 
-A distribution answers in two languages. Inside the library it speaks codes (`mode_codes`, `log_prob_codes`,
-`sample_codes`); the methods for users (`mode`, `log_prob`, `sample`) translate from and to states.
+A distribution answers in two languages. Inside the library it speaks codes and numbers of class variables (methods that
+end in `_codes`, `joint`); the methods for users translate from and to names and states.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from pmdc.columns import Array, Codes, Floats
+from pmdc.checks import check_count, suggest
+from pmdc.columns import MISSING, UNKNOWN, Array, Codes, Floats
+from pmdc.inference.evidence import read_evidence
+from pmdc.inference.junction_tree import NO_EVIDENCE, ImpossibleEvidenceError
 
-__all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "draw"]
+if TYPE_CHECKING:
+    from pmdc.inference.decisions import Decision, LossLike
+    from pmdc.inference.outcomes import OutcomeDistribution
+
+__all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "Top", "draw"]
 
 
 class ClassTable(Protocol):
@@ -28,7 +38,7 @@ class ClassTable(Protocol):
     def states(self) -> list[Array]: ...
     @property
     def sizes(self) -> tuple[int, ...]: ...
-    def encode(self, Y: Any, unknown: Literal["mark"] = ...) -> Codes: ...
+    def encode(self, Y: Any, unknown: Literal["mark"] = ..., missing: Literal["mark"] = ...) -> Codes: ...
     def decode(self, codes: Codes) -> Any: ...
 
 
@@ -39,6 +49,15 @@ class Mode(NamedTuple):
     """The states, in the kind of container that the class variables came in."""
     log_prob: Floats
     """Log probability of the outcome, shape (n_rows,)."""
+
+
+class Top(NamedTuple):
+    """The most probable outcomes of each row, the most probable first."""
+
+    outcomes: Array
+    """The states, shape (n_rows, k, K)."""
+    log_prob: Floats
+    """Log probabilities of the outcomes, shape (n_rows, k)."""
 
 
 class BaseDistribution(ABC):
@@ -64,7 +83,22 @@ class BaseDistribution(ABC):
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         return f"{type(self).__name__}(P({shown} | x), {len(self)} rows)"
 
+    # What a distribution must know --------------------------------------------------------------------------
+
     @abstractmethod
+    def log_prob_codes(self, codes: Codes) -> Floats:
+        """Log probability of one outcome for each row, codes of shape (n_rows, K); -1 is summed over."""
+
+    @abstractmethod
+    def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
+        """Codes of `n` outcomes for each row, shape (n_rows, n, K)."""
+
+    @abstractmethod
+    def enumerate(self) -> OutcomeDistribution:
+        """The same distribution as a list of all outcomes."""
+
+    # What follows from a list of all outcomes, unless there is a better way ----------------------------------
+
     def marginals(self) -> list[Floats]:
         """The distribution of each class variable.
 
@@ -73,8 +107,8 @@ class BaseDistribution(ABC):
         list of K arrays of shape (n_rows, n_states)
             Probabilities of the states, in the order of the states of the class variable.
         """
+        return self.enumerate().marginals()
 
-    @abstractmethod
     def entropy(self) -> Floats:
         """The entropy of the joint distribution, exact, in nats.
 
@@ -82,21 +116,65 @@ class BaseDistribution(ABC):
         -------
         array of shape (n_rows,)
         """
+        return self.enumerate().entropy()
 
-    @abstractmethod
+    def joint(self, variables: Sequence[int]) -> Floats:
+        """The joint distribution of some class variables, shape (n_rows, *sizes)."""
+        return self.enumerate().joint(variables)
+
     def mode_codes(self) -> tuple[Codes, Floats]:
         """Codes of the most probable outcomes, shape (n_rows, K), and their log probabilities."""
+        return self.enumerate().mode_codes()
 
-    @abstractmethod
-    def log_prob_codes(self, codes: Codes) -> Floats:
-        """Log probability of one outcome for each row, given as codes of shape (n_rows, K)."""
+    def top_codes(self, k: int) -> tuple[Codes, Floats]:
+        """Codes of the k most probable outcomes, shape (n_rows, k, K), and their log probabilities."""
+        return self.enumerate().top_codes(k)
 
-    @abstractmethod
-    def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        """Codes of `n` outcomes for each row, shape (n_rows, n, K)."""
+    def group_mode_codes(self, variables: Sequence[int]) -> tuple[Codes, Floats]:
+        """The most probable states of some class variables together, shape (n_rows, len(variables)), and their logs."""
+        table = self.joint(variables)
+        flat = table.reshape(len(table), prod(table.shape[1:]))
+        best = flat.argmax(axis=1)
+        codes = np.column_stack(np.unravel_index(best, table.shape[1:]))
+        with np.errstate(divide="ignore"):
+            return codes, np.log(flat[np.arange(len(flat)), best])
+
+    def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+        """E[prod_k w_k(Y_k)] of each row, for a positive weight of each state, and the marginals so reweighted."""
+        return self.enumerate().tilted(weights)
+
+    def given_codes(self, evidence: Codes) -> BaseDistribution:
+        """The distribution given the known states, codes of shape (n_rows, K); -1 is unknown."""
+        return self.enumerate().given_codes(evidence)
+
+    def rows(self, rows: slice | Codes) -> BaseDistribution:
+        """The distribution of some of the rows."""
+        return self.enumerate().rows(rows)
+
+    def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
+        """Log probabilities of outcomes, each in a row of its own choice; rows may come many times."""
+        return self.rows(rows).log_prob_codes(codes)
+
+    # What users ask -----------------------------------------------------------------------------------------
+
+    def marginal(self, variables: str | Sequence[str]) -> Floats:
+        """The joint distribution of some class variables, the others summed out.
+
+        Parameters
+        ----------
+        variables : name or list of names
+
+        Returns
+        -------
+        array of shape (n_rows, states of the first, states of the second, ...)
+            Probabilities.
+        """
+        return self.joint(self._numbers("variables", variables))
 
     def mode(self) -> Mode:
         """The most probable outcome of each row and its probability.
+
+        Of outcomes that are equally probable it is the first in the order of class variables and their states.
 
         Returns
         -------
@@ -107,24 +185,47 @@ class BaseDistribution(ABC):
         codes, log_prob = self.mode_codes()
         return Mode(self.class_table.decode(codes), log_prob)
 
+    def top(self, k: int) -> Top:
+        """The k most probable outcomes of each row and their probabilities.
+
+        Parameters
+        ----------
+        k : int
+            At most as many as there are outcomes.
+
+        Returns
+        -------
+        Top
+            A named tuple: `outcomes`, states of shape (n_rows, k, K), and `log_prob`, shape (n_rows, k), in
+            descending order.
+        """
+        check_count("k", k, 1)
+        if k > prod(self.class_table.sizes):
+            raise ValueError(
+                f"k={k}, but there are {prod(self.class_table.sizes)} outcomes: ask for as many at the most."
+            )
+        codes, log_prob = self.top_codes(k)
+        return Top(self.states_of(codes), log_prob)
+
     def log_prob(self, Y: Any) -> Floats:
         """The log probability of the given outcomes.
 
         Parameters
         ----------
         Y : DataFrame or array with one outcome for each row
-            A state that is unknown to the model has probability zero, with a warning.
+            A missing value (None, NaN) means that the class variable is not known: the probability is then that of the
+            others together. A state that is unknown to the model has probability zero, with a warning.
 
         Returns
         -------
         array of shape (n_rows,)
         """
-        codes = self.class_table.encode(Y, unknown="mark")
+        codes = self.class_table.encode(Y, unknown="mark", missing="mark")
         if len(codes) != len(self):
             raise ValueError(f"Y has {len(codes)} rows, but the distribution has {len(self)}: give one for each.")
-        unknown = codes < 0
+        unknown = codes == UNKNOWN
         self._warn_unknown(Y, unknown)
-        log_prob = self.log_prob_codes(np.where(unknown, 0, codes))
+        log_prob = self.log_prob_codes(np.where(unknown, 0, np.where(codes == MISSING, NO_EVIDENCE, codes)))
         return np.where(unknown.any(axis=1), -np.inf, log_prob)
 
     def sample(self, n: int, random_state: int | np.random.RandomState | None = None) -> Array:
@@ -145,14 +246,106 @@ class BaseDistribution(ABC):
         """
         if n < 0:
             raise ValueError(f"n={n}: the number of draws must not be negative.")
-        codes = self.sample_codes(n, check_random_state(random_state))
+        return self.states_of(self.sample_codes(n, check_random_state(random_state)))
+
+    def given(self, evidence: Any) -> BaseDistribution:
+        """The distribution of the class variables when some of them are known.
+
+        Parameters
+        ----------
+        evidence : mapping, DataFrame or array
+            From the name of a class variable to its state, or to one state for each row; a DataFrame with some of the
+            class variables; or an array with all of them. Missing values (None, NaN) are unknown.
+
+        Returns
+        -------
+        distribution of all class variables
+            The known ones have their state with probability one. What was known before stays known.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> name = joint.class_table.names[0]
+        >>> state = joint.class_table.states[0][1]
+        >>> posterior = joint.given({name: state})
+        >>> posterior.marginal(name)[0]
+        array([0., 1., 0.])
+        """
+        codes = read_evidence(self.class_table, evidence, len(self))
+        return self.given_codes(codes)
+
+    def mutual_information(self, one: str | Sequence[str], other: str | Sequence[str]) -> Floats:
+        """How much one class variable (or group) says about another in each row, in nats.
+
+        Parameters
+        ----------
+        one, other : name or list of names
+            Without a class variable in common.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Zero where they are independent.
+        """
+        first, second = self._numbers("one", one), self._numbers("other", other)
+        if set(first) & set(second):
+            raise ValueError(f"one={one!r} and other={other!r} must have no class variable in common.")
+        sizes = self.class_table.sizes
+        joint = self.joint([*first, *second]).reshape(len(self), prod(sizes[v] for v in first), -1)
+        independent = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(joint > 0, joint * (np.log(joint) - np.log(independent)), 0.0)
+        return np.maximum(terms.sum(axis=(1, 2)), 0.0)
+
+    def decide(self, loss: LossLike = "hamming", random_state: Any = 0) -> Decision:
+        """The prediction of least expected loss for each row, and that loss.
+
+        Parameters
+        ----------
+        loss : str, loss object or callable
+            As in `pmdc.inference.decide`.
+        random_state : int, RandomState instance or None
+            For losses whose expectation is estimated from draws.
+
+        Returns
+        -------
+        Decision
+            A named tuple: `outcome`, `expected_loss`, `standard_error` and `proved`.
+        """
+        from pmdc.inference.decisions import decide
+
+        return decide(self, loss, random_state)
+
+    # Within -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def n_outcomes(self) -> int:
+        """How many outcomes there are."""
+        return prod(self.class_table.sizes)
+
+    def states_of(self, codes: Codes) -> Array:
+        """States behind codes whose last axis is the class variables."""
         states = self.class_table.states
         kinds = {known.dtype.kind for known in states}
         dtype = np.result_type(*(known.dtype for known in states)) if len(kinds) == 1 else np.dtype(object)
-        drawn = np.empty(codes.shape, dtype=dtype)
+        answer = np.empty(codes.shape, dtype=dtype)
         for k, known in enumerate(states):
-            drawn[..., k] = known[codes[..., k]]
-        return drawn
+            answer[..., k] = known[codes[..., k]]
+        return answer
+
+    def _numbers(self, argument: str, names: str | Sequence[str]) -> list[int]:
+        """The numbers of class variables called by name."""
+        known = list(self.class_table.names)
+        listed = [names] if isinstance(names, str) else list(names)
+        for name in listed:
+            if name not in known:
+                raise ValueError(f"{argument} names {name!r}, which is no class variable{suggest(name, known)}")
+        if not listed or len(set(listed)) < len(listed):
+            raise ValueError(f"{argument}={names!r}: name at least one class variable, and each once.")
+        return [known.index(name) for name in listed]
 
     def _warn_unknown(self, Y: Any, unknown: npt.NDArray[np.bool_]) -> None:
         for k in np.flatnonzero(unknown.any(axis=0)):
@@ -180,3 +373,19 @@ def draw(probabilities: Floats, random: np.random.RandomState) -> Codes:
     cumulative = np.cumsum(probabilities, axis=-1)
     uniform = random.random_sample(probabilities.shape[:-1]) * cumulative[..., -1]
     return (cumulative <= uniform[..., None]).sum(axis=-1)
+
+
+def merge_evidence(known: Codes | None, new: Codes) -> Codes:
+    """Both together; a contradiction is refused as impossible."""
+    if known is None:
+        return new
+    clash = (known != NO_EVIDENCE) & (new != NO_EVIDENCE) & (known != new)
+    if clash.any():
+        row = int(np.argmax(clash.any(axis=1)))
+        raise ImpossibleEvidenceError(row, "contradicts what was known before")
+    return np.where(new == NO_EVIDENCE, known, new)
+
+
+def all_outcomes(sizes: Sequence[int]) -> Codes:
+    """All outcomes, in the order of class variables and their states."""
+    return np.array(np.unravel_index(np.arange(prod(sizes)), tuple(sizes)), dtype=np.int64).T.reshape(-1, len(sizes))

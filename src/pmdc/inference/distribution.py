@@ -5,18 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from graphlib import TopologicalSorter
+from typing import Any
 
 import numpy as np
 
-from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, draw
-from pmdc.inference.junction_tree import JunctionTree, check_tables, outcome_log_prob
+from pmdc.checks import check_count
+from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, all_outcomes, draw, merge_evidence
+from pmdc.inference.junction_tree import (
+    NO_EVIDENCE,
+    ImpossibleEvidenceError,
+    JunctionTree,
+    check_tables,
+    outcome_log_prob,
+)
+from pmdc.inference.outcomes import OutcomeDistribution
+
+MOST_CELLS = 2**27
+"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
 
 
 class JointDistribution(BaseDistribution):
     """The conditional joint distribution of the class variables, in each row of a batch.
 
-    It is the product of one conditional table for each class variable given its parents. Every answer is
-    exact. `marginals`, `mode` and `entropy` run a junction tree; `log_prob` and `sample` do not need one.
+    It is the product of one conditional table for each class variable given its parents, and may be conditioned on
+    evidence. Every answer is exact. Most of them run a junction tree; `log_prob` of whole outcomes and, without
+    evidence, `sample` do not need one.
 
     Parameters
     ----------
@@ -29,6 +42,8 @@ class JointDistribution(BaseDistribution):
         are allowed.
     junction_tree : JunctionTree, optional
         The compiled structure, if there is one; otherwise it is compiled when first needed.
+    evidence : array of shape (n_rows, K), optional
+        Codes of known states; -1 is unknown.
 
     Examples
     --------
@@ -43,6 +58,12 @@ class JointDistribution(BaseDistribution):
     array([['yes', 'low']], dtype='<U4')
     >>> distribution.marginals()[1]
     array([[0.35, 0.65]])
+    >>> distribution.given({"y1": "low"}).marginal("y0").round(4)
+    array([[0.3077, 0.6923]])
+    >>> top = distribution.top(2)
+    >>> top.outcomes[0]
+    array([['yes', 'low'],
+           ['no', 'high']], dtype='<U4')
     """
 
     def __init__(
@@ -51,10 +72,14 @@ class JointDistribution(BaseDistribution):
         parents: Sequence[tuple[int, ...]],
         log_tables: Sequence[Floats],
         junction_tree: JunctionTree | None = None,
+        evidence: Codes | None = None,
     ):
         self.parents = tuple(tuple(members) for members in parents)
         self.log_tables = [np.asarray(table, dtype=np.float64) for table in log_tables]
+        self.evidence = evidence
         super().__init__(class_table, check_tables(class_table.sizes, self.parents, self.log_tables))
+        if evidence is not None and evidence.shape != (len(self), len(self.parents)):
+            raise ValueError(f"evidence has shape {evidence.shape}; it must be {(len(self), len(self.parents))}.")
         if junction_tree is not None:
             if (junction_tree.sizes, junction_tree.parents) != (class_table.sizes, self.parents):
                 raise ValueError("junction_tree was compiled for other parents or other numbers of states.")
@@ -65,30 +90,163 @@ class JointDistribution(BaseDistribution):
         """The compiled structure."""
         return JunctionTree(self.class_table.sizes, self.parents)
 
+    @cached_property
+    def log_evidence(self) -> Floats:
+        """The log probability of what is known in each row; zero where nothing is."""
+        if self.evidence is None:
+            return np.zeros(len(self))
+        return self.junction_tree.log_evidence(self.log_tables, self.evidence)
+
     def marginals(self) -> list[Floats]:
-        return self.junction_tree.marginals(self.log_tables)
+        return self.junction_tree.marginals(self.log_tables, self.evidence)
+
+    def joint(self, variables: Sequence[int]) -> Floats:
+        tree = self.junction_tree
+        if not tree.holds(variables):
+            tree = tree.variant(together=variables)
+        return tree.joint(self.log_tables, [variables], self.evidence)[0]
 
     def entropy(self) -> Floats:
-        # By the chain rule the entropy is that of each class variable given its parents, on average.
-        total = np.zeros(len(self))
-        joint_tables = self.junction_tree.family_marginals(self.log_tables)
+        # H(Y | e) = log P(e) - E[log P(Y, e)], and the latter is a sum over class variables given their parents.
+        total = self.log_evidence.copy()
+        joint_tables = self.junction_tree.family_marginals(self.log_tables, self.evidence)
         for joint, log_table in zip(joint_tables, self.log_tables, strict=True):
             logs = np.where(joint > 0, log_table, 0.0)  # 0 log 0 = 0
             total -= (joint * logs).sum(axis=tuple(range(1, joint.ndim)))
         return np.maximum(total, 0.0)
 
     def mode_codes(self) -> tuple[Codes, Floats]:
-        """Codes of the most probable outcomes and their log probabilities; ties as in `JunctionTree.mode`."""
-        return self.junction_tree.mode(self.log_tables)
+        codes, log_prob = self.junction_tree.mode(self.log_tables, self.evidence)
+        return codes, log_prob - self.log_evidence
+
+    def top_codes(self, k: int) -> tuple[Codes, Floats]:
+        codes, log_prob = self.junction_tree.top(self.log_tables, k, self.evidence)
+        return codes, log_prob - self.log_evidence[:, None]
+
+    def group_mode_codes(self, variables: Sequence[int]) -> tuple[Codes, Floats]:
+        if len(variables) == len(self.parents):
+            codes, log_prob = self.mode_codes()
+            return codes[:, list(variables)], log_prob
+        if self.junction_tree.holds(variables):
+            return super().group_mode_codes(variables)
+        tree = self.junction_tree.variant(last=variables)
+        codes, log_prob = tree.marginal_mode(self.log_tables, self.evidence)
+        return codes[:, list(variables)], log_prob - self.log_evidence
+
+    def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+        tables = [table + np.log(weight) for table, weight in zip(self.log_tables, weights, strict=True)]
+        most = [float(np.log(weight.max())) for weight in weights]  # the tree wants no logarithm above zero
+        tables = [table - shift for table, shift in zip(tables, most, strict=True)]
+        log_total, marginals = self.junction_tree.weighted_marginals(tables, self.evidence)
+        return np.exp(log_total - self.log_evidence + sum(most)), marginals
 
     def log_prob_codes(self, codes: Codes) -> Floats:
-        return outcome_log_prob(self.parents, self.log_tables, codes)
+        impossible = np.zeros(len(self), dtype=bool)
+        if self.evidence is not None:
+            known = self.evidence != NO_EVIDENCE
+            impossible = (known & (codes != NO_EVIDENCE) & (codes != self.evidence)).any(axis=1)
+            codes = np.where(known, self.evidence, codes)
+        partly = (codes == NO_EVIDENCE).any(axis=1)
+        total = np.empty(len(self))
+        whole = np.flatnonzero(~partly)
+        total[whole] = outcome_log_prob(self.parents, self.log_tables, codes[whole], whole)
+        if partly.any():
+            tables = [table[partly] for table in self.log_tables]
+            total[partly] = self.junction_tree.log_evidence(tables, codes[partly])
+        return np.where(impossible, -np.inf, total - self.log_evidence)
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        """Ancestral sampling: each class variable given its parents, for all rows and draws at once."""
+        """With evidence down the junction tree; without, each class variable given its parents (ancestral sampling)."""
+        if self.evidence is not None:
+            return self.junction_tree.sample(self.log_tables, n, random, self.evidence)
         codes = np.empty((len(self), n, len(self.parents)), dtype=np.int64)
         every = np.broadcast_to(np.arange(len(self))[:, None], (len(self), n))
         for k in TopologicalSorter(dict(enumerate(self.parents))).static_order():
             conditional = self.log_tables[k][(every, *(codes[:, :, p] for p in self.parents[k]))]
             codes[:, :, k] = draw(np.exp(conditional), random)
         return codes
+
+    def given_codes(self, evidence: Codes) -> JointDistribution:
+        known = merge_evidence(self.evidence, evidence)
+        tree = self.junction_tree
+        posterior = JointDistribution(self.class_table, self.parents, self.log_tables, tree, known)
+        impossible = np.isneginf(posterior.log_evidence)
+        if impossible.any():
+            raise ImpossibleEvidenceError(int(np.argmax(impossible)))
+        return posterior
+
+    def rows(self, rows: slice | Codes) -> JointDistribution:
+        return JointDistribution(
+            self.class_table,
+            self.parents,
+            [table[rows] for table in self.log_tables],
+            self.junction_tree,
+            None if self.evidence is None else self.evidence[rows],
+        )
+
+    def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
+        if self.evidence is not None or (codes == NO_EVIDENCE).any():
+            return super().log_prob_at(rows, codes)
+        return outcome_log_prob(self.parents, self.log_tables, codes, rows)
+
+    def enumerate(self) -> OutcomeDistribution:
+        if self.n_outcomes * len(self) > MOST_CELLS:
+            raise ValueError(
+                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
+                "numbers): ask for fewer rows at a time, or for top(k)."
+            )
+        outcomes = all_outcomes(self.class_table.sizes)
+        log_p = np.zeros((len(self), len(outcomes)))
+        for k, table in enumerate(self.log_tables):
+            place: tuple[Any, ...] = (slice(None), *(outcomes[:, p] for p in self.parents[k]), outcomes[:, k])
+            log_p += table[place]
+        if self.evidence is not None:
+            for k, known in enumerate(self.evidence.T):
+                log_p[(known[:, None] != NO_EVIDENCE) & (known[:, None] != outcomes[:, k])] = -np.inf
+            log_p -= self.log_evidence[:, None]
+        return OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
+
+    # For other tools ------------------------------------------------------------------------------------------
+
+    def to_pgmpy(self, row: int = 0) -> Any:
+        """The network of one row as a `pgmpy.models.DiscreteBayesianNetwork`.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        DiscreteBayesianNetwork
+            With the names and states of the class variables.
+        """
+        from pmdc.inference.export import to_pgmpy
+
+        return to_pgmpy(self._exportable(row), row)
+
+    def to_bif(self, row: int = 0) -> str:
+        """The network of one row in the Bayesian interchange format (BIF), which most tools read.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        str
+            Write it to a file that ends in ``.bif``.
+        """
+        from pmdc.inference.export import to_bif
+
+        return to_bif(self._exportable(row), row)
+
+    def _exportable(self, row: int) -> JointDistribution:
+        check_count("row", row, 0)
+        if row >= len(self):
+            raise ValueError(f"row={row}, but there are {len(self)} rows.")
+        if self.evidence is not None:
+            raise ValueError(
+                "A distribution that is given evidence has no conditional tables to export. Export the one before "
+                "`given`, and give the evidence to the other tool."
+            )
+        return self

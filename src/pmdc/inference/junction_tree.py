@@ -57,6 +57,13 @@ class NetworkTooWideError(ValueError):
 class ImpossibleEvidenceError(ValueError):
     """What is given has probability zero, so nothing follows from it."""
 
+    def __init__(self, row: int, why: str = "has probability zero"):
+        super().__init__(f"given: in row {row} the evidence {why}, so nothing follows from it. Change it.")
+        self.row, self.why = row, why
+
+    def __reduce__(self) -> tuple[type, tuple[int, str]]:
+        return ImpossibleEvidenceError, (self.row, self.why)
+
 
 @dataclass(frozen=True)
 class Clique:
@@ -177,8 +184,8 @@ class JunctionTree:
             raise NetworkTooWideError(
                 f"Exact inference in this network of {len(self.sizes)} class variables has width {self.width} (a table "
                 f"over {self.width + 1} class variables) and needs {self.bytes_per_row:,} bytes for each row; "
-                f"memory_budget is {self.memory_budget:,} bytes. Learn a sparser network by lowering max_parents, merge "
-                "rare states of class variables that have many, or raise memory_budget."
+                f"memory_budget is {self.memory_budget:,} bytes. Learn a sparser network by lowering max_parents, "
+                "merge rare states of class variables that have many, or raise memory_budget."
             )
 
     def __repr__(self) -> str:
@@ -186,7 +193,21 @@ class JunctionTree:
         return f"JunctionTree({len(self.sizes)} class variables, {cost})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_plan"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_plan", "_variants")}
+
+    def variant(self, together: Sequence[int] = (), last: Sequence[int] = ()) -> JunctionTree:
+        """A tree of the same network in which these meet in a clique, or are eliminated last; compiled once."""
+        variants = self.__dict__.setdefault("_variants", {})
+        key = frozenset(together), frozenset(last)
+        if key not in variants:
+            variants[key] = JunctionTree(
+                self.sizes,
+                self.parents,
+                together=[tuple(together)],
+                last=last,
+                memory_budget=self.memory_budget,
+            )
+        return variants[key]
 
     def holds(self, variables: Sequence[int]) -> bool:
         """Whether some clique has all these class variables, so that `joint` can answer for them."""
@@ -227,6 +248,18 @@ class JunctionTree:
         """Joint distributions of groups of class variables, each of which some clique holds."""
         out, log_total = self._sum_product(tables, targets, evidence)
         self._check_totals(log_total, evidence)
+        return self._split(out, targets)
+
+    def weighted_marginals(
+        self, tables: Sequence[Floats], evidence: Codes | None = None
+    ) -> tuple[Floats, list[Floats]]:
+        """For tables that need not add up to one: the log of the total of each row, and the marginals."""
+        targets = [(variable,) for variable in range(len(self.sizes))]
+        out, log_total = self._sum_product(tables, targets, evidence)
+        self._check_possible(log_total, evidence)
+        return log_total, self._split(out, targets)
+
+    def _split(self, out: Floats, targets: Sequence[Sequence[int]]) -> list[Floats]:
         answers, first = [], 0
         for target in targets:
             table = out[:, first : first + self._cells(target)]
@@ -266,6 +299,9 @@ class JunctionTree:
         self._run(tables, evidence, few, logs=True, n_lines=self._belief_lines)
         rows = np.repeat(np.arange(n_rows), k)
         log_prob = outcome_log_prob(self.parents, tables, codes.reshape(n_rows * k, -1), rows).reshape(n_rows, k)
+        if evidence is not None:  # where there are fewer possible outcomes than k
+            contradicted = (evidence[:, None] != NO_EVIDENCE) & (evidence[:, None] != codes)
+            log_prob[contradicted.any(axis=2)] = -np.inf
         return _sorted(codes, log_prob, modes)
 
     def sample(
@@ -354,7 +390,7 @@ class JunctionTree:
             row = int(np.argmax(impossible))
             if evidence is None or (evidence[row] == NO_EVIDENCE).all():
                 raise ValueError(f"In row {row} every outcome has probability zero.")
-            raise ImpossibleEvidenceError(f"In row {row} the evidence has probability zero.")
+            raise ImpossibleEvidenceError(row)
 
     # Maxima -------------------------------------------------------------------------------------------------
 

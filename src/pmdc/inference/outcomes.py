@@ -8,16 +8,16 @@ and never enumerated beyond the length of the list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from math import log, prod
 
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats
-from pmdc.inference.junction_tree import TOTAL_TOLERANCE
+from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, merge_evidence
+from pmdc.inference.junction_tree import NO_EVIDENCE, TOTAL_TOLERANCE, ImpossibleEvidenceError
 
 
 class OutcomeDistribution(BaseDistribution):
@@ -32,8 +32,10 @@ class OutcomeDistribution(BaseDistribution):
     log_p : array of shape (n_rows, R)
         Log probability of each listed outcome in each row.
     rest : array of shape (n_rows,)
-        The probability that remains, spread evenly over all outcomes that are not listed. With the listed
-        probabilities it adds up to one.
+        The probability that remains, spread evenly over all outcomes that are not listed (and agree with the
+        evidence). With the listed probabilities it adds up to one.
+    evidence : array of shape (n_rows, K), optional
+        Codes of known states; -1 is unknown. Listed outcomes that contradict it must have probability zero.
 
     Examples
     --------
@@ -53,18 +55,21 @@ class OutcomeDistribution(BaseDistribution):
         outcomes: npt.ArrayLike,
         log_p: npt.ArrayLike,
         rest: npt.ArrayLike,
+        evidence: Codes | None = None,
     ):
         self.outcomes = np.asarray(outcomes, dtype=np.int64)
         self.log_p = np.asarray(log_p, dtype=np.float64)
         self.rest = np.asarray(rest, dtype=np.float64)
+        self.evidence = evidence
         super().__init__(class_table, len(self.log_p))
         self._check()
-        self._n_outcomes = prod(class_table.sizes)
-        self._n_unlisted = self._n_outcomes - len(self.outcomes)
-        if not self._n_unlisted:
-            if (self.rest > TOTAL_TOLERANCE).any():
-                raise ValueError("rest must be zero, because all outcomes are listed.")
-            self.rest = np.zeros_like(self.rest)
+        order = np.lexsort(self.outcomes.T[::-1])  # so that of equals the first found is the first in order
+        if (order[1:] < order[:-1]).any():
+            self.outcomes, self.log_p = self.outcomes[order], self.log_p[:, order]
+        full = np.array([not case.n_unlisted for case in self._cases])[self._case]
+        if (self.rest[full] > TOTAL_TOLERANCE).any():
+            raise ValueError("rest must be zero, because all outcomes are listed.")
+        self.rest = np.where(full, 0.0, self.rest)
 
     def _check(self) -> None:
         n_rows, listed, sizes = len(self), len(self.outcomes), self.class_table.sizes
@@ -88,25 +93,48 @@ class OutcomeDistribution(BaseDistribution):
                 f"{total[row]:.6g}: they must add up to one, and rest must not be negative."
             )
 
+    # Rows that know the same -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _by_case(self) -> tuple[list[Case], Codes]:
+        return _cases(self.class_table.sizes, self.outcomes, self.evidence, len(self))
+
+    @property
+    def _cases(self) -> list[Case]:
+        """One for each different evidence."""
+        return self._by_case[0]
+
+    @property
+    def _case(self) -> Codes:
+        """Which of them each row has."""
+        return self._by_case[1]
+
     @cached_property
     def _log_each(self) -> Floats:
         """Log probability of any one unlisted outcome in each row."""
-        if not self._n_unlisted:
-            return np.full(len(self), -np.inf)
+        # math.log takes integers of any size
+        log_counts = np.array([log(case.n_unlisted) if case.n_unlisted else np.inf for case in self._cases])
         with np.errstate(divide="ignore"):
-            return np.log(self.rest) - log(self._n_unlisted)  # math.log takes integers of any size
+            return np.log(self.rest) - log_counts[self._case]
+
+    # Answers ---------------------------------------------------------------------------------------------------
 
     def marginals(self) -> list[Floats]:
-        listed = np.exp(self.log_p)
-        result = []
-        for k, size in enumerate(self.class_table.sizes):
-            member = self.outcomes[:, k, None] == np.arange(size)
-            marginal = listed @ member
-            if self._n_unlisted:
-                with_state = [self._n_outcomes // size - int(count) for count in member.sum(axis=0)]
-                marginal += self.rest[:, None] * [count / self._n_unlisted for count in with_state]
-            result.append(marginal / marginal.sum(axis=1, keepdims=True))
-        return result
+        return [self.joint([k]) for k in range(len(self.class_table.sizes))]
+
+    def joint(self, variables: Sequence[int]) -> Floats:
+        sizes = [self.class_table.sizes[v] for v in variables]
+        table = np.zeros((len(self), prod(sizes)))
+        place = np.ravel_multi_index(tuple(self.outcomes[:, list(variables)].T), sizes)
+        order = np.argsort(place, kind="stable")
+        starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+        if len(place):
+            table[:, place[order][starts]] = np.add.reduceat(np.exp(self.log_p[:, order]), starts, axis=1)
+        for number, case in enumerate(self._cases):
+            if case.n_unlisted:
+                rows = self._case == number
+                table[rows] += self.rest[rows, None] * case.unlisted_shares(variables, place)
+        return (table / table.sum(axis=1, keepdims=True)).reshape(-1, *sizes)
 
     def entropy(self) -> Floats:
         log_p = np.where(np.isneginf(self.log_p), 0.0, self.log_p)  # 0 log 0 = 0
@@ -115,19 +143,90 @@ class OutcomeDistribution(BaseDistribution):
         return np.maximum(total, 0.0)
 
     def mode_codes(self) -> tuple[Codes, Floats]:
-        """Codes of the most probable outcomes and their log probabilities.
+        codes, log_prob = self.top_codes(1)
+        return codes[:, 0], log_prob[:, 0]
 
-        Ties go to the outcome that is listed first, and to listed before unlisted ones. Of the latter, which
-        are all equally probable, it is the first in the order of class variables and their states.
-        """
-        log_p = np.column_stack([self.log_p, self._log_each])
-        best = log_p.argmax(axis=1)
-        codes = np.vstack([self.outcomes, self._first_unlisted()])[best]
-        return codes, log_p[np.arange(len(self)), best]
+    def top_codes(self, k: int) -> tuple[Codes, Floats]:
+        """Equally probable outcomes come in the order of class variables and their states."""
+        codes = np.empty((len(self), k, len(self.class_table.sizes)), dtype=np.int64)
+        log_prob = np.empty((len(self), k))
+        for number, case in enumerate(self._cases):
+            rows = np.flatnonzero(self._case == number)
+            unlisted = np.array(list(islice(case.unlisted(), k)), dtype=np.int64).reshape(-1, codes.shape[2])
+            candidates = np.vstack([self.outcomes, unlisted])
+            values = np.hstack([self.log_p[rows], np.repeat(self._log_each[rows, None], len(unlisted), axis=1)])
+            if len(candidates) < k:  # fewer agree with the evidence: some impossible ones follow
+                impossible = list(islice(case.impossible(candidates), k - len(candidates)))
+                candidates = np.vstack([candidates, impossible])
+                values = np.pad(values, ((0, 0), (0, len(impossible))), constant_values=-np.inf)
+            order = np.lexsort(candidates.T[::-1])
+            candidates, values = candidates[order], values[:, order]
+            if k == 1:
+                best = values.argmax(axis=1)[:, None]
+            else:
+                best = np.argsort(-values, axis=1, kind="stable")[:, :k]
+            codes[rows], log_prob[rows] = candidates[best], np.take_along_axis(values, best, axis=1)
+        return codes, log_prob
+
+    def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+        log_weights = [np.log(weight) for weight in weights]
+        log_w = np.sum([w[self.outcomes[:, k]] for k, w in enumerate(log_weights)], axis=0)
+        listed = np.exp(self.log_p + log_w)
+        total = listed.sum(axis=1)
+        marginals = []
+        for k, size in enumerate(self.class_table.sizes):
+            marginals.append(listed @ (self.outcomes[:, k, None] == np.arange(size)))
+        for number, case in enumerate(self._cases):
+            if case.n_unlisted:
+                rows = np.flatnonzero(self._case == number)
+                mean, parts = case.unlisted_weight(weights, np.exp(log_w))
+                total[rows] += self.rest[rows] * mean
+                for marginal, part in zip(marginals, parts, strict=True):
+                    marginal[rows] += self.rest[rows, None] * part
+        return total, [marginal / marginal.sum(axis=1, keepdims=True) for marginal in marginals]
+
+    def given_codes(self, evidence: Codes) -> OutcomeDistribution:
+        known = merge_evidence(self.evidence, evidence)
+        free = known[:, None] == NO_EVIDENCE
+        log_p = np.where((free | (known[:, None] == self.outcomes)).all(axis=2), self.log_p, -np.inf)
+        cases, case = _cases(self.class_table.sizes, self.outcomes, known, len(self))
+        before = [self._cases[number].n_unlisted for number in self._case]
+        after = [cases[number].n_unlisted for number in case]
+        rest = self.rest * np.array([a / b if b else 0.0 for a, b in zip(after, before, strict=True)])
+        total = np.exp(log_p).sum(axis=1) + rest
+        if not total.all():
+            raise ImpossibleEvidenceError(int(np.argmin(total)))
+        return OutcomeDistribution(self.class_table, self.outcomes, log_p - np.log(total)[:, None], rest / total, known)
+
+    def rows(self, rows: slice | Codes) -> OutcomeDistribution:
+        evidence = None if self.evidence is None else self.evidence[rows]
+        return OutcomeDistribution(self.class_table, self.outcomes, self.log_p[rows], self.rest[rows], evidence)
+
+    def enumerate(self) -> OutcomeDistribution:
+        return self
 
     def log_prob_codes(self, codes: Codes) -> Floats:
-        index = self._index_of(codes)
-        return np.column_stack([self.log_p, self._log_each])[np.arange(len(self)), index]
+        partly = (codes == NO_EVIDENCE).any(axis=1)
+        log_prob = np.column_stack([self.log_p, self._log_each])[np.arange(len(self)), self._index_of(codes)]
+        if self.evidence is not None:
+            clash = (self.evidence != NO_EVIDENCE) & (codes != NO_EVIDENCE) & (codes != self.evidence)
+            log_prob[clash.any(axis=1)] = -np.inf
+        for row in np.flatnonzero(partly):
+            log_prob[row] = self._log_partly(int(row), codes[row])
+        return log_prob
+
+    def _log_partly(self, row: int, codes: Codes) -> float:
+        """Log probability that the known ones are so, summed over the others."""
+        case = self._cases[self._case[row]]
+        free = codes == NO_EVIDENCE
+        if (~free & (case.known != NO_EVIDENCE) & (codes != case.known)).any():
+            return -np.inf
+        total = np.exp(self.log_p[row][(free | (self.outcomes == codes)).all(axis=1)]).sum()
+        if case.n_unlisted:
+            left = Case(self.class_table.sizes, self.outcomes, np.where(free, case.known, codes))
+            total += self.rest[row] * (left.n_unlisted / case.n_unlisted)
+        with np.errstate(divide="ignore"):
+            return float(np.log(total))
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """Draw by inversion; a draw that falls into the rest becomes any unlisted outcome, evenly."""
@@ -140,7 +239,9 @@ class OutcomeDistribution(BaseDistribution):
         unlisted = index == len(self.outcomes)
         codes = np.empty((len(self), n, len(self.class_table.sizes)), dtype=np.int64)
         codes[~unlisted] = self.outcomes[index[~unlisted]]
-        codes[unlisted] = self._draw_unlisted(int(unlisted.sum()), random)
+        for number, case in enumerate(self._cases):
+            mine = unlisted & (self._case == number)[:, None]
+            codes[mine] = case.draw_unlisted(int(mine.sum()), random)
         return codes
 
     def _index_of(self, codes: Codes) -> Codes:
@@ -152,26 +253,90 @@ class OutcomeDistribution(BaseDistribution):
         index[group[:listed]] = np.arange(listed)
         return index[group[listed:]]
 
-    def _first_unlisted(self) -> Codes:
-        """The first unlisted outcome, found in as many steps as there are listed ones at the most."""
-        anything = (0,) * len(self.class_table.sizes)  # if all are listed: its probability is then zero
-        return np.array(next(self._unlisted(), anything), dtype=np.int64)
 
-    def _unlisted(self) -> Iterator[tuple[int, ...]]:
+def _cases(sizes: Sequence[int], outcomes: Codes, evidence: Codes | None, n_rows: int) -> tuple[list[Case], Codes]:
+    """The different kinds of evidence, and which of them each row has."""
+    if evidence is None:
+        return [Case(sizes, outcomes, np.full(len(sizes), NO_EVIDENCE))], np.zeros(n_rows, dtype=np.int64)
+    patterns, case = np.unique(evidence, axis=0, return_inverse=True)
+    return [Case(sizes, outcomes, known) for known in patterns], case.reshape(-1)
+
+
+class Case:
+    """The unlisted outcomes that agree with some evidence: counted, listed in order, and drawn.
+
+    Attributes
+    ----------
+    known : array of shape (K,)
+        Codes of known states; -1 is unknown.
+    n_unlisted : int
+        How many outcomes agree with the evidence and are not listed; of any size.
+    """
+
+    def __init__(self, sizes: Sequence[int], outcomes: Codes, known: Codes):
+        self.known = known
+        self._choices = [[int(k)] if k != NO_EVIDENCE else range(size) for size, k in zip(sizes, known, strict=True)]
+        self._sizes = tuple(sizes)
+        self._outcomes = outcomes
+        self._agree = ((known == NO_EVIDENCE) | (outcomes == known)).all(axis=1)
+        self._n_all = prod(len(choice) for choice in self._choices)
+        self._n_listed = int(self._agree.sum())
+        self.n_unlisted = self._n_all - self._n_listed
+
+    def unlisted_shares(self, variables: Sequence[int], place: Codes) -> Floats:
+        """Which share of the unlisted outcomes has each configuration of some class variables.
+
+        `place` is the configuration of each listed outcome.
+        """
+        sizes = [self._sizes[v] for v in variables]
+        listed = np.bincount(place[self._agree], minlength=prod(sizes))
+        each = self._n_all // prod(len(self._choices[v]) for v in variables)
+        shares = np.zeros(prod(sizes))
+        for configuration in product(*(self._choices[v] for v in variables)):
+            index = int(np.ravel_multi_index(configuration, sizes))
+            shares[index] = (each - int(listed[index])) / self.n_unlisted
+        return shares
+
+    def unlisted_weight(self, weights: Sequence[Floats], listed_weight: Floats) -> tuple[float, list[Floats]]:
+        """The mean weight of an unlisted outcome, and its parts by the state of each class variable.
+
+        The weight of an outcome is the product of those of its states: so the sum over all outcomes factorises, and
+        what is listed is taken away.
+        """
+        sums = [float(weight[list(choice)].sum()) for weight, choice in zip(weights, self._choices, strict=True)]
+        means = [total / len(choice) for total, choice in zip(sums, self._choices, strict=True)]
+        share = self._n_all / self.n_unlisted  # of all outcomes, in means of unlisted ones
+        agreeing = np.where(self._agree, listed_weight, 0.0)
+        parts = []
+        for k, (weight, choice) in enumerate(zip(weights, self._choices, strict=True)):
+            others = prod(mean for j, mean in enumerate(means) if j != k)
+            part = np.zeros(self._sizes[k])
+            part[list(choice)] = weight[list(choice)] / len(choice) * others * share
+            part -= np.bincount(self._outcomes[:, k], agreeing, minlength=len(part)) / float(self.n_unlisted)
+            parts.append(np.maximum(part, 0.0))
+        return float(parts[0].sum()), parts
+
+    def unlisted(self) -> Iterator[tuple[int, ...]]:
         """The unlisted outcomes, in the order of class variables and their states."""
-        listed = set(map(tuple, self.outcomes.tolist()))
-        every = product(*map(range, self.class_table.sizes))
-        return (outcome for outcome in every if outcome not in listed)
+        listed = set(map(tuple, self._outcomes[self._agree].tolist()))
+        return (outcome for outcome in product(*self._choices) if outcome not in listed)
 
-    def _draw_unlisted(self, count: int, random: np.random.RandomState) -> Codes:
-        sizes = self.class_table.sizes
-        if count and self._n_outcomes <= 2 * len(self.outcomes):
-            unlisted = np.array(list(self._unlisted()), dtype=np.int64)
+    def impossible(self, outcomes: Codes) -> Iterator[tuple[int, ...]]:
+        """Outcomes that contradict the evidence and are not among these."""
+        there = set(map(tuple, outcomes.tolist()))
+        return (outcome for outcome in product(*map(range, self._sizes)) if outcome not in there)
+
+    def draw_unlisted(self, count: int, random: np.random.RandomState) -> Codes:
+        """Unlisted outcomes, all with the same probability."""
+        if count and self._n_all <= 2 * self._n_listed:
+            unlisted = np.array(list(self.unlisted()), dtype=np.int64)
             return unlisted[random.randint(len(unlisted), size=count)]
         # Rejection is exact, and as at least half of all outcomes are unlisted it soon ends.
-        codes = np.empty((count, len(sizes)), dtype=np.int64)
+        listed = set(map(tuple, self._outcomes[self._agree].tolist()))
+        codes = np.empty((count, len(self._sizes)), dtype=np.int64)
         open_draws = np.arange(count)
         while open_draws.size:
-            codes[open_draws] = random.randint(0, sizes, size=(open_draws.size, len(sizes)))
-            open_draws = open_draws[self._index_of(codes[open_draws]) < len(self.outcomes)]
+            some = np.column_stack([random.randint(size, size=open_draws.size) for size in self._sizes])
+            codes[open_draws] = np.where(self.known == NO_EVIDENCE, some, self.known)
+            open_draws = open_draws[[tuple(outcome) in listed for outcome in codes[open_draws].tolist()]]
         return codes

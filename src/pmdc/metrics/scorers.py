@@ -84,7 +84,9 @@ class DecisionScorer(Scorer):
         self.loss = loss
 
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
-        offered = "loss" in signature(classifier.predict).parameters and getattr(classifier, "loss", None) in LOSSES
+        own = getattr(classifier, "loss", None)
+        known = not isinstance(own, str) or own in LOSSES  # chains that are to decide in their own way do so
+        offered = "loss" in signature(classifier.predict).parameters and known
         decision = classifier.predict(X, loss=self.loss) if self.loss and offered else classifier.predict(X)
         return 1 - self.metric(y, decision, sample_weight=sample_weight)
 

@@ -1,0 +1,76 @@
+"""The network of one row for other tools."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmdc.extras import require
+
+if TYPE_CHECKING:
+    from pmdc.inference.distribution import JointDistribution
+
+
+def _probabilities(distribution: JointDistribution, k: int, row: int) -> Any:
+    """The conditional table of a class variable, which adds up to one more precisely than its logarithms do."""
+    table = np.exp(distribution.log_tables[k][row])
+    return table / table.sum(axis=-1, keepdims=True)
+
+
+def to_pgmpy(distribution: JointDistribution, row: int) -> Any:
+    """A `pgmpy.models.DiscreteBayesianNetwork` with the names and states of the class variables."""
+    models, factors = require("pgmpy.models"), require("pgmpy.factors.discrete")
+    names, states, parents = distribution.class_table.names, distribution.class_table.states, distribution.parents
+    network = models.DiscreteBayesianNetwork()
+    network.add_nodes_from(names)
+    network.add_edges_from([(names[p], names[k]) for k, members in enumerate(parents) for p in members])
+    for k, members in enumerate(parents):
+        network.add_cpds(
+            factors.TabularCPD(
+                names[k],
+                len(states[k]),
+                _probabilities(distribution, k, row).reshape(-1, len(states[k])).T,
+                evidence=[names[p] for p in members] or None,
+                evidence_card=[len(states[p]) for p in members] or None,
+                state_names={names[v]: states[v].tolist() for v in (k, *members)},
+            )
+        )
+    return network
+
+
+def to_bif(distribution: JointDistribution, row: int) -> str:
+    """The Bayesian interchange format, version 0.15.
+
+    It knows names without blanks and punctuation only: others are rewritten, and numbered where they would coincide.
+    """
+    table = distribution.class_table
+    names = _words(table.names)
+    states = [_words([str(state) for state in known.tolist()]) for known in table.states]
+    blocks = ["network pmdc {\n}\n"]
+    for name, known in zip(names, states, strict=True):
+        blocks.append(f"variable {name} {{\n  type discrete [ {len(known)} ] {{ {', '.join(known)} }};\n}}\n")
+    for k, members in enumerate(distribution.parents):
+        probabilities = _probabilities(distribution, k, row)
+        lines = []
+        for configuration in product(*(range(len(states[p])) for p in members)):
+            numbers = ", ".join(repr(float(p)) for p in probabilities[configuration])
+            given = ", ".join(states[p][code] for p, code in zip(members, configuration, strict=True))
+            lines.append(f"  ({given}) {numbers};\n" if members else f"  table {numbers};\n")
+        condition = f" | {', '.join(names[p] for p in members)}" if members else ""
+        blocks.append(f"probability ( {names[k]}{condition} ) {{\n{''.join(lines)}}}\n")
+    return "".join(blocks)
+
+
+def _words(texts: list[str]) -> list[str]:
+    """Texts made of letters, digits and underscores, each different."""
+    words: list[str] = []
+    for text in texts:
+        word = re.sub(r"\W+", "_", text, flags=re.ASCII) or "_"
+        unique, number = word, 2
+        while unique in words:
+            unique, number = f"{word}_{number}", number + 1
+        words.append(unique)
+    return words
