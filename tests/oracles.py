@@ -99,6 +99,25 @@ class Enumeration:
             columns.append(sum(entries))
         return cls(sizes, np.column_stack(columns))
 
+    def given(self, evidence):
+        """The distribution given codes of known states, -1 for unknown, one line for each row."""
+        agree = ((evidence[:, None] == -1) | (evidence[:, None] == self.outcomes)).all(axis=2)
+        log_prob = np.where(agree, self.log_prob, -np.inf)
+        return Enumeration(self.sizes, log_prob - log_sum(log_prob)[:, None])
+
+    def log_marginal(self, codes):
+        """Log probability of the known states of codes, -1 for unknown, one line for each row."""
+        agree = ((codes[:, None] == -1) | (codes[:, None] == self.outcomes)).all(axis=2)
+        return log_sum(np.where(agree, self.log_prob, -np.inf))
+
+    def mutual_information(self, one, other):
+        table = self.joint([one, other])
+        result = np.zeros(len(table))
+        for row, p in enumerate(table):
+            for i, j in np.argwhere(p > 0):
+                result[row] += p[i, j] * (math.log(p[i, j]) - math.log(p[i].sum()) - math.log(p[:, j].sum()))
+        return result
+
     def joint(self, variables):
         """The joint distribution of some class variables."""
         table = np.zeros((len(self.prob), *(self.sizes[v] for v in variables)))
@@ -120,6 +139,14 @@ class Enumeration:
 
     def index_of(self, codes):
         return np.ravel_multi_index(codes.T, self.sizes)
+
+
+def log_sum(log_values):
+    """Logarithm of the sum of exponentials over the last axis, -inf for impossible rows."""
+    largest = log_values.max(axis=-1)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(log_values - shift[..., None]).sum(axis=-1)) + shift
 
 
 def all_outcomes(sizes):

@@ -1,5 +1,7 @@
 """Random problems: score tables, networks, tables of class variables."""
 
+import math
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -57,6 +59,31 @@ def networks(draw, max_variables=6):
     parents = random_parents(rng, len(sizes), draw(st.sampled_from([0.0, 0.3, 0.6, 1.0])))
     zeros, tiny = draw(st.sampled_from([0.0, 0.3, 0.8])), draw(st.sampled_from([0.0, 0.3]))
     return sizes, parents, random_tables(rng, sizes, parents, draw(st.integers(1, 4)), zeros, tiny)
+
+
+@st.composite
+def long_networks(draw, most_outcomes=3000):
+    """Up to ten class variables, few enough states to list all outcomes."""
+    chosen = []
+    for _ in range(draw(st.integers(1, 10))):
+        size = draw(st.integers(2, 5))
+        if math.prod(chosen) * size > most_outcomes:
+            size = 2
+        if math.prod(chosen) * size <= most_outcomes:
+            chosen.append(size)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    parents = random_parents(rng, len(chosen), draw(st.sampled_from([0.0, 0.2, 0.5, 1.0])))
+    zeros, tiny = draw(st.sampled_from([0.0, 0.2])), draw(st.sampled_from([0.0, 0.3, 0.7]))
+    return chosen, parents, random_tables(rng, chosen, parents, draw(st.integers(1, 3)), zeros, tiny)
+
+
+def possible_evidence(rng, outcomes, log_prob, share=0.4):
+    """Known states of some class variables, one line for each row, taken from a possible outcome of the row."""
+    evidence = np.empty((len(log_prob), outcomes.shape[1]), dtype=np.int64)
+    for row, logs in enumerate(log_prob):
+        evidence[row] = outcomes[rng.choice(np.flatnonzero(np.isfinite(logs)))]
+    evidence[rng.random(evidence.shape) > share] = -1
+    return evidence
 
 
 def random_scores(class_variables, seed, *, sets=10, most_parents=3):

@@ -295,9 +295,9 @@ class BaseDistribution(ABC):
             raise ValueError(f"one={one!r} and other={other!r} must have no class variable in common.")
         sizes = self.class_table.sizes
         joint = self.joint([*first, *second]).reshape(len(self), prod(sizes[v] for v in first), -1)
-        independent = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(joint > 0, joint * (np.log(joint) - np.log(independent)), 0.0)
+            log_apart = np.log(joint.sum(axis=2, keepdims=True)) + np.log(joint.sum(axis=1, keepdims=True))
+            terms = np.where(joint > 0, joint * (np.log(joint) - log_apart), 0.0)
         return np.maximum(terms.sum(axis=(1, 2)), 0.0)
 
     def decide(self, loss: LossLike = "hamming", random_state: Any = 0) -> Decision:

@@ -15,6 +15,7 @@ from math import log, prod
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, merge_evidence
 from pmdc.inference.junction_tree import NO_EVIDENCE, TOTAL_TOLERANCE, ImpossibleEvidenceError
@@ -112,10 +113,11 @@ class OutcomeDistribution(BaseDistribution):
     @cached_property
     def _log_each(self) -> Floats:
         """Log probability of any one unlisted outcome in each row."""
-        # math.log takes integers of any size
-        log_counts = np.array([log(case.n_unlisted) if case.n_unlisted else np.inf for case in self._cases])
+        log_counts = np.array([case.log_unlisted for case in self._cases])[self._case]
         with np.errstate(divide="ignore"):
-            return np.log(self.rest) - log_counts[self._case]
+            return np.where(self.rest > 0, np.log(self.rest), -np.inf) - np.where(
+                np.isneginf(log_counts), 0.0, log_counts
+            )
 
     # Answers ---------------------------------------------------------------------------------------------------
 
@@ -190,13 +192,15 @@ class OutcomeDistribution(BaseDistribution):
         free = known[:, None] == NO_EVIDENCE
         log_p = np.where((free | (known[:, None] == self.outcomes)).all(axis=2), self.log_p, -np.inf)
         cases, case = _cases(self.class_table.sizes, self.outcomes, known, len(self))
-        before = [self._cases[number].n_unlisted for number in self._case]
-        after = [cases[number].n_unlisted for number in case]
-        rest = self.rest * np.array([a / b if b else 0.0 for a, b in zip(after, before, strict=True)])
-        total = np.exp(log_p).sum(axis=1) + rest
-        if not total.all():
-            raise ImpossibleEvidenceError(int(np.argmin(total)))
-        return OutcomeDistribution(self.class_table, self.outcomes, log_p - np.log(total)[:, None], rest / total, known)
+        before = [self._cases[number].log_unlisted for number in self._case]
+        after = [cases[number].log_unlisted for number in case]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_rest = np.where(self.rest > 0, np.log(self.rest) + np.array(after) - np.array(before), -np.inf)
+        log_total = np.asarray(logsumexp(np.column_stack([log_p, log_rest]), axis=1))
+        if np.isneginf(log_total).any():
+            raise ImpossibleEvidenceError(int(np.argmin(log_total)))
+        rest = np.exp(log_rest - log_total)
+        return OutcomeDistribution(self.class_table, self.outcomes, log_p - log_total[:, None], rest, known)
 
     def rows(self, rows: slice | Codes) -> OutcomeDistribution:
         evidence = None if self.evidence is None else self.evidence[rows]
@@ -221,12 +225,11 @@ class OutcomeDistribution(BaseDistribution):
         free = codes == NO_EVIDENCE
         if (~free & (case.known != NO_EVIDENCE) & (codes != case.known)).any():
             return -np.inf
-        total = np.exp(self.log_p[row][(free | (self.outcomes == codes)).all(axis=1)]).sum()
-        if case.n_unlisted:
+        logs = self.log_p[row][(free | (self.outcomes == codes)).all(axis=1)]
+        if self.rest[row] > 0:
             left = Case(self.class_table.sizes, self.outcomes, np.where(free, case.known, codes))
-            total += self.rest[row] * (left.n_unlisted / case.n_unlisted)
-        with np.errstate(divide="ignore"):
-            return float(np.log(total))
+            logs = np.append(logs, np.log(self.rest[row]) + left.log_unlisted - case.log_unlisted)
+        return float(logsumexp(logs)) if len(logs) else -np.inf
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """Draw by inversion; a draw that falls into the rest becomes any unlisted outcome, evenly."""
@@ -282,6 +285,7 @@ class Case:
         self._n_all = prod(len(choice) for choice in self._choices)
         self._n_listed = int(self._agree.sum())
         self.n_unlisted = self._n_all - self._n_listed
+        self.log_unlisted = log(self.n_unlisted) if self.n_unlisted else -np.inf  # of integers of any size
 
     def unlisted_shares(self, variables: Sequence[int], place: Codes) -> Floats:
         """Which share of the unlisted outcomes has each configuration of some class variables.

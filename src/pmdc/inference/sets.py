@@ -5,8 +5,8 @@ set of some level has the outcomes whose rank is below the level, and no smaller
 right, the set has the true outcome with at least this probability.
 
 Whether the model is right or not, held-out rows can calibrate the level (split conformal prediction; Vovk, Gammerman
-and Shafer, "Algorithmic Learning in a Random World", 2005). If n held-out rows and a new one are exchangeable, the rank of
-the new row's true outcome is equally likely to be at any place among the n + 1 ranks. So it is at most the
+and Shafer, "Algorithmic Learning in a Random World", 2005). If n held-out rows and a new one are exchangeable, the rank
+of the new row's true outcome is equally likely to be at any place among the n + 1 ranks. So it is at most the
 ceil((n + 1) coverage)-th smallest of the held-out ranks with probability `coverage` or more. If there is no such rank,
 because the rows are too few, the set has everything.
 """
