@@ -386,6 +386,14 @@ def merge_evidence(known: Codes | None, new: Codes) -> Codes:
     return np.where(new == NO_EVIDENCE, known, new)
 
 
+def contradicts(evidence: Codes, outcomes: Codes) -> npt.NDArray[np.bool_]:
+    """Which outcomes contradict what is known in which row, shape (n_rows, n_outcomes)."""
+    wrong = np.zeros((len(evidence), len(outcomes)), dtype=bool)
+    for known, states in zip(evidence.T, outcomes.T, strict=True):
+        wrong |= (known[:, None] != NO_EVIDENCE) & (known[:, None] != states)
+    return wrong
+
+
 def all_outcomes(sizes: Sequence[int]) -> Codes:
     """All outcomes, in the order of class variables and their states."""
     return np.array(np.unravel_index(np.arange(prod(sizes)), tuple(sizes)), dtype=np.int64).T.reshape(-1, len(sizes))

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from pmdc.checks import check_count
-from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, all_outcomes, draw, merge_evidence
+from pmdc.inference.base import (
+    BaseDistribution,
+    ClassTable,
+    Codes,
+    Floats,
+    all_outcomes,
+    contradicts,
+    draw,
+    merge_evidence,
+)
 from pmdc.inference.junction_tree import (
     NO_EVIDENCE,
     ImpossibleEvidenceError,
@@ -18,10 +27,7 @@ from pmdc.inference.junction_tree import (
     check_tables,
     outcome_log_prob,
 )
-from pmdc.inference.outcomes import OutcomeDistribution
-
-MOST_CELLS = 2**27
-"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
+from pmdc.inference.outcomes import MOST_CELLS, OutcomeDistribution
 
 
 class JointDistribution(BaseDistribution):
@@ -201,8 +207,7 @@ class JointDistribution(BaseDistribution):
             place: tuple[Any, ...] = (slice(None), *(outcomes[:, p] for p in self.parents[k]), outcomes[:, k])
             log_p += table[place]
         if self.evidence is not None:
-            for k, known in enumerate(self.evidence.T):
-                log_p[(known[:, None] != NO_EVIDENCE) & (known[:, None] != outcomes[:, k])] = -np.inf
+            log_p[contradicts(self.evidence, outcomes)] = -np.inf
             log_p -= self.log_evidence[:, None]
         return OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
 

@@ -17,8 +17,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats, merge_evidence
+from pmdc.inference.base import (
+    BaseDistribution,
+    ClassTable,
+    Codes,
+    Floats,
+    all_outcomes,
+    contradicts,
+    merge_evidence,
+)
 from pmdc.inference.junction_tree import NO_EVIDENCE, TOTAL_TOLERANCE, ImpossibleEvidenceError
+
+MOST_CELLS = 2**27
+"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
 
 
 class OutcomeDistribution(BaseDistribution):
@@ -189,8 +200,7 @@ class OutcomeDistribution(BaseDistribution):
 
     def given_codes(self, evidence: Codes) -> OutcomeDistribution:
         known = merge_evidence(self.evidence, evidence)
-        free = known[:, None] == NO_EVIDENCE
-        log_p = np.where((free | (known[:, None] == self.outcomes)).all(axis=2), self.log_p, -np.inf)
+        log_p = np.where(contradicts(known, self.outcomes), -np.inf, self.log_p)
         cases, case = _cases(self.class_table.sizes, self.outcomes, known, len(self))
         before = [self._cases[number].log_unlisted for number in self._case]
         after = [cases[number].log_unlisted for number in case]
@@ -207,7 +217,20 @@ class OutcomeDistribution(BaseDistribution):
         return OutcomeDistribution(self.class_table, self.outcomes, self.log_p[rows], self.rest[rows], evidence)
 
     def enumerate(self) -> OutcomeDistribution:
-        return self
+        if len(self.outcomes) == self.n_outcomes:
+            return self
+        if self.n_outcomes * len(self) > MOST_CELLS:
+            raise ValueError(
+                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
+                "numbers): ask for fewer rows at a time, or for top(k)."
+            )
+        outcomes = all_outcomes(self.class_table.sizes)
+        index = np.ravel_multi_index(tuple(self.outcomes.T), self.class_table.sizes)
+        log_p = np.repeat(self._log_each[:, None], len(outcomes), axis=1)
+        log_p[:, index] = self.log_p
+        if self.evidence is not None:
+            log_p[contradicts(self.evidence, outcomes)] = -np.inf
+        return OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
 
     def log_prob_codes(self, codes: Codes) -> Floats:
         partly = (codes == NO_EVIDENCE).any(axis=1)

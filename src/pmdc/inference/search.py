@@ -107,7 +107,8 @@ class CustomLoss(Loss):
         Up to so many outcomes the expected loss of all of them is computed, exactly (for a function that only takes one
         pair, up to the square root of 64 times as many).
     n_samples : int
-        Draws from which an expectation is estimated where there are more outcomes.
+        Draws from which expectations are estimated where there are more outcomes; five times as many for the best
+        candidates, and for the expectation that is reported.
     n_candidates : int
         Outcomes whose expected loss is then compared, before the best are improved class variable by class variable.
 
@@ -156,7 +157,12 @@ class CustomLoss(Loss):
 
     def _among_all(self, distribution: BaseDistribution, price: _Price) -> Choice:
         outcomes = all_outcomes(distribution.class_table.sizes)
-        losses = np.stack([price(outcomes, np.broadcast_to(one, outcomes.shape)) for one in outcomes], axis=1)
+        losses = np.empty((len(outcomes), len(outcomes)))
+        step = max(1, _CELLS // 16 // len(outcomes))
+        for start in range(0, len(outcomes), step):
+            some = outcomes[start : start + step]
+            pairs = np.repeat(some, len(outcomes), axis=0)
+            losses[:, start : start + step] = price(np.tile(outcomes, (len(some), 1)), pairs).reshape(len(some), -1).T
         best, expected = np.empty(len(distribution), dtype=np.int64), np.empty(len(distribution))
         step = max(1, _CELLS // len(outcomes))
         for start in range(0, len(distribution), step):
@@ -171,21 +177,21 @@ class CustomLoss(Loss):
     ) -> tuple[Codes, float, float]:
         tops, log_prob = row.top_codes(min(self.n_candidates, row.n_outcomes))
         top, prob = tops[0], np.exp(log_prob[0])
-        truths, weights, _ = self._truths(row, top, prob, random)
+        truths, weights, _ = self._truths(row, top, prob, random, self.n_samples)
         drawn = np.unique(truths[len(top) :], axis=0)
         drawn = drawn[random.permutation(len(drawn))[: self.n_candidates]]
         hamming = HammingLoss().choose(row, random).codes
         candidates = np.unique(np.vstack([top, hamming, drawn]), axis=0)
         risk = self._risk(price, truths, weights, candidates)
-        best, lowest = candidates[risk.argmin()], risk.min()
-        for start in candidates[np.argsort(risk, kind="stable")[:3]]:
-            improved, value = self._improve(price, truths, weights, start, row.class_table.sizes)
-            if value < lowest:
-                best, lowest = improved, value
+        # The few best are compared again, and improved, with more draws: what is chosen among many profits from chance.
+        truths, weights, _ = self._truths(row, top, prob, random, 5 * self.n_samples)
+        few = candidates[np.argsort(risk, kind="stable")[:4]]
+        improved = [self._improve(price, truths, weights, start, row.class_table.sizes) for start in few]
+        best, _ = min(improved, key=lambda pair: pair[1])
         return best, *self._estimate(row, price, top, prob, best, random)
 
     def _truths(
-        self, row: BaseDistribution, top: Codes, prob: Floats, random: np.random.RandomState
+        self, row: BaseDistribution, top: Codes, prob: Floats, random: np.random.RandomState, n_samples: int
     ) -> tuple[Codes, Floats, float]:
         """The most probable outcomes with their probabilities, and draws of all others, which share the rest."""
         rest = max(0.0, 1 - prob.sum())
@@ -194,11 +200,11 @@ class CustomLoss(Loss):
         listed = set(map(tuple, top.tolist()))
         others: list[list[int]] = []
         for _ in range(20):  # draws of listed outcomes are thrown away; where few are left, a few rounds must do
-            drawn = row.sample_codes(self.n_samples, random)[0].tolist()
+            drawn = row.sample_codes(n_samples, random)[0].tolist()
             others += [outcome for outcome in drawn if tuple(outcome) not in listed]
-            if len(others) >= self.n_samples:
+            if len(others) >= n_samples:
                 break
-        others = others[: self.n_samples]
+        others = others[:n_samples]
         if not others:
             return top, prob / prob.sum(), rest
         weights = np.concatenate([prob, np.full(len(others), rest / len(others))])
@@ -231,7 +237,7 @@ class CustomLoss(Loss):
         codes: Codes,
         random: np.random.RandomState,
     ) -> tuple[float, float]:
-        truths, weights, rest = self._truths(row, top, prob, random)
+        truths, weights, rest = self._truths(row, top, prob, random, 5 * self.n_samples)
         losses = price(truths, np.broadcast_to(codes, truths.shape))
         others = losses[len(top) :]
         spread = others.std(ddof=1) / np.sqrt(len(others)) if len(others) > 1 else np.ptp(losses)
@@ -262,16 +268,17 @@ class _Price:
         return self._checked(losses, *states)
 
     def _one_by_one(self, true: Any, pred: Any) -> Floats:
-        losses = [self._function(one, other) for one, other in zip(true, pred, strict=True)]
-        try:
-            values = np.array([float(value) for value in losses])
-        except (TypeError, ValueError):
-            wrong = next(i for i, value in enumerate(losses) if np.ndim(value) or not np.isreal(value))
-            raise ValueError(
-                f"loss answered {losses[wrong]!r} for y_true={true[wrong].tolist()}, y_pred={pred[wrong].tolist()}: it "
-                "gets two outcomes and must answer a number."
-            ) from None
-        return self._checked(values, true, pred)
+        losses = np.empty(len(true))
+        for i, (one, other) in enumerate(zip(true, pred, strict=True)):
+            answer = self._function(one, other)
+            try:
+                losses[i] = float(answer)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"loss answered {answer!r} for y_true={one.tolist()}, y_pred={other.tolist()}: it gets two "
+                    "outcomes and must answer a number."
+                ) from None
+        return self._checked(losses, true, pred)
 
     @staticmethod
     def _checked(losses: Floats, true: Any, pred: Any) -> Floats:

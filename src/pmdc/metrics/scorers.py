@@ -5,12 +5,11 @@ A scorer is called as ``scorer(estimator, X, y, sample_weight=None)``. It looks 
 there. Scikit-learn's own multi-output classifiers are judged by their `predict` and `predict_proba`.
 
 **Which decision is judged.** Each loss has its own optimal decision, and the classifiers of this library take any of
-them from one fit. So `subset_accuracy` asks for ``predict(X, loss="subset")`` and `hamming_accuracy` for
-``loss="hamming"``, whichever of the two the classifier is set to. A classifier that is set to a rule of its own, as a
-`ClassifierChain` to ``loss="greedy"`` or an ensemble of chains to a vote, is judged by that rule: it is what makes it a
-classifier chain. Set its loss to "subset" or "hamming" to have it judged by optimal decisions. `sub_exact_accuracy`,
-for which no classifier offers the optimal decision, judges `predict` as it is set. To do so for any loss, use
-``make_scorer(subset_loss, greater_is_better=False)`` of scikit-learn.
+them from one fit. So `subset_accuracy` asks for ``predict(X, loss="subset")``, `hamming_accuracy` for
+``loss="hamming"`` and `sub_exact_accuracy` for ``loss="sub-exact"``, whichever the classifier is set to. A classifier
+that is set to a rule of its own, as a `ClassifierChain` to ``loss="greedy"`` or an ensemble of chains to a vote, is
+judged by that rule: it is what makes it a classifier chain. Set its loss to "subset" or "hamming" to have it judged by optimal decisions. To judge `predict` as it
+is set, use ``make_scorer(subset_loss, greater_is_better=False)`` of scikit-learn.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Scorer(ABC):
 class DecisionScorer(Scorer):
     """One minus the loss of the decision that is optimal for it."""
 
-    def __init__(self, name: str, metric: Callable[..., float], loss: str | None):
+    def __init__(self, name: str, metric: Callable[..., float], loss: str):
         super().__init__(name, metric)
         self.loss = loss
 
@@ -87,7 +86,7 @@ class DecisionScorer(Scorer):
         own = getattr(classifier, "loss", None)
         known = not isinstance(own, str) or own in LOSSES  # chains that are to decide in their own way do so
         offered = "loss" in signature(classifier.predict).parameters and known
-        decision = classifier.predict(X, loss=self.loss) if self.loss and offered else classifier.predict(X)
+        decision = classifier.predict(X, loss=self.loss) if offered else classifier.predict(X)
         return 1 - self.metric(y, decision, sample_weight=sample_weight)
 
 
@@ -144,8 +143,8 @@ subset_accuracy = DecisionScorer("subset_accuracy", subset_loss, "subset")
 hamming_accuracy = DecisionScorer("hamming_accuracy", hamming_loss, "hamming")
 """Share of class variables predicted right, by the most probable state of each."""
 
-sub_exact_accuracy = DecisionScorer("sub_exact_accuracy", sub_exact_loss, None)
-"""Share of rows with at most one class variable wrong."""
+sub_exact_accuracy = DecisionScorer("sub_exact_accuracy", sub_exact_loss, "sub-exact")
+"""Share of rows with at most one class variable wrong, by the outcome for which this is most probable."""
 
 neg_joint_log_loss = JointScorer("neg_joint_log_loss", joint_log_loss)
 """Mean log probability of the true outcomes."""
