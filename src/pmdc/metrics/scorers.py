@@ -8,8 +8,9 @@ there. Scikit-learn's own multi-output classifiers are judged by their `predict`
 them from one fit. So `subset_accuracy` asks for ``predict(X, loss="subset")``, `hamming_accuracy` for
 ``loss="hamming"`` and `sub_exact_accuracy` for ``loss="sub-exact"``, whichever the classifier is set to. A classifier
 that is set to a rule of its own, as a `ClassifierChain` to ``loss="greedy"`` or an ensemble of chains to a vote, is
-judged by that rule: it is what makes it a classifier chain. Set its loss to "subset" or "hamming" to have it judged by optimal decisions. To judge `predict` as it
-is set, use ``make_scorer(subset_loss, greater_is_better=False)`` of scikit-learn.
+judged by that rule: it is what makes it a classifier chain. Set its loss to "subset" or "hamming" to have it judged by
+optimal decisions. To judge `predict` as it is set, use ``make_scorer(subset_loss, greater_is_better=False)`` of
+scikit-learn.
 """
 
 from __future__ import annotations
