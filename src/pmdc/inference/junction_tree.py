@@ -544,8 +544,10 @@ class JunctionTree:
 
         def chunk(rows: slice) -> None:
             lines = buffers.get()
-            work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
-            buffers.put(lines)
+            try:
+                work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
+            finally:
+                buffers.put(lines)  # another thread may be waiting for it
 
         if min(n_threads, len(chunks)) <= 1:
             for rows in chunks:
