@@ -538,3 +538,11 @@ def test_the_papers_settings_give_hard_and_uniform_answers():
     assert GBNC.as_in_paper().get_params()["max_parents"] == 3
     assert type(GBNC.as_in_paper().estimator).__name__ == "SGDClassifier"
     assert clone(GBNC.as_in_paper()).backoff == "paper"
+
+
+def test_a_network_too_wide_for_the_memory_budget_is_refused():
+    data = make_network(200, random_state=0)
+    with pytest.raises(ValueError, match=r"memory_budget is 100 bytes"):
+        GBNC(GaussianNB(), memory_budget=100).fit(data.X, data.Y)
+    with pytest.raises(ValueError, match=r"memory_budget=0"):
+        GBNC(memory_budget=0).fit(data.X, data.Y)

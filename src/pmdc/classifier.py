@@ -37,6 +37,7 @@ from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.decisions import LossLike
+from pmdc.inference.junction_tree import MEMORY_BUDGET
 from pmdc.learners import LocalLearner, LocalTask, make_learner
 from pmdc.learners.base import Start
 from pmdc.learners.starts import WarmStarts
@@ -105,6 +106,9 @@ class GBNC(MultiDimensionalClassifier):
         What is answered for states and configurations that have no rows. "parents": the model with fewer
         parents, so that nothing has probability zero. "none": zero for absent states, the uniform distribution
         for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
+    memory_budget : int, default=2**30
+        Bytes that inference may use besides its input and output. A structure for which a single row needs more is
+        refused by `fit`, with the numbers.
     n_jobs : int, default=None
         Parallel workers for the local models, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -163,6 +167,7 @@ class GBNC(MultiDimensionalClassifier):
         required_edges: Iterable[tuple[str, str]] | None = None,
         forbidden_edges: Iterable[tuple[str, str]] | None = None,
         backoff: str = "parents",
+        memory_budget: int = MEMORY_BUDGET,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -179,6 +184,7 @@ class GBNC(MultiDimensionalClassifier):
         self.required_edges = required_edges
         self.forbidden_edges = forbidden_edges
         self.backoff = backoff
+        self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -269,7 +275,7 @@ class GBNC(MultiDimensionalClassifier):
             structure, chosen = self._find_structure(scores)
             # Compiled before the winners are fitted: a network too wide for exact inference is refused here.
             class_parents = [class_part(members, len(classes.names)) for members in chosen]
-            self._junction_tree = JunctionTree(classes.sizes, class_parents)
+            self._junction_tree = JunctionTree(classes.sizes, class_parents, memory_budget=self.memory_budget)
             backoff = self.backoff == "parents"
             tasks = [
                 (child, backoff_chains(scores[child], parents, len(classes.names)))
@@ -291,6 +297,7 @@ class GBNC(MultiDimensionalClassifier):
         check_choice("backoff", self.backoff, ("parents", "none", "paper"))
         check_count("max_parents", self.max_parents, 0)
         check_count("max_discrete_parents", self.max_discrete_parents, 0)
+        check_count("memory_budget", self.memory_budget, 1)
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
 

@@ -200,13 +200,15 @@ class JunctionTree:
         variants = self.__dict__.setdefault("_variants", {})
         key = frozenset(together), frozenset(last)
         if key not in variants:
-            variants[key] = JunctionTree(
-                self.sizes,
-                self.parents,
-                together=[tuple(together)],
-                last=last,
-                memory_budget=self.memory_budget,
-            )
+            try:
+                variants[key] = JunctionTree(
+                    self.sizes, self.parents, together=[together], last=last, memory_budget=self.memory_budget
+                )
+            except NetworkTooWideError as error:
+                raise NetworkTooWideError(
+                    f"{len(together or last)} class variables are too many to be asked for together: {error} Or ask for "
+                    "fewer of them."
+                ) from None
         return variants[key]
 
     def holds(self, variables: Sequence[int]) -> bool:
