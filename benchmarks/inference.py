@@ -4,8 +4,8 @@
 
 Needs the benchmark table rf1 and the extra "peers". Every peer is first checked: its marginals and the probability of
 its most probable outcome are ours to 1e-9. Then all take turns; a time is the median of its rounds. Peers get
-probabilities, in the layout they like best, before the clock starts; we get log probabilities. Times are of one thread
-unless the library under test takes more; compare ratios, which are taken within one run.
+probabilities, in the layout they like best, before the clock starts; we get log probabilities. CPU time is that of all
+threads; peers have one, because for a row they gain nothing from more. Compare ratios, which are taken within one run.
 """
 
 from __future__ import annotations
@@ -317,19 +317,21 @@ def compare(problem: Problem, peers: Sequence[Way], rounds: int = 5) -> Iterator
         if worst[-1] > AGREEMENT:
             raise AssertionError(f"{way.label}: differs by {worst[-1]:.1e} from ours")
     times = np.array([[way.timed(0.2)[:2] for way in ways] for _ in range(rounds)])
-    cpu, wall = np.median(times, axis=0).T
+    median = np.median(times, axis=0)
     reference = {question[i]: i for i in range(len(ways) - len(peers))}
-    yield "| way | asked for | rows | CPU, µs a row | wall, µs a row | CPU against pmdc (least, most) | largest difference |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| way | asked for | rows | CPU, µs a row | wall, µs a row | CPU ratio (least, most) | wall ratio | difference |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for i, way in enumerate(ways):
-        told = f"| {way.label} | {question[i]} | {len(way.problem):,} | {number(cpu[i])} | {number(wall[i])} |"
+        told = " | ".join(map(number, median[i]))
+        told = f"| {way.label} | {question[i]} | {len(way.problem):,} | {told} |"
         if i < len(reference):
-            yield f"{told} | |"
+            yield f"{told} | | |"
         else:
             base = reference[question[i]]
-            ratios = times[:, i, 0] / times[:, base, 0]
-            spread = f"({number(ratios.min())}, {number(ratios.max())})"
-            yield f"{told} **{number(cpu[i] / cpu[base])}** {spread} | {worst[i]:.0e} |"
+            cpu, wall = map(number, median[i] / median[base])
+            each = times[:, i, 0] / times[:, base, 0]
+            spread = f"({number(each.min())}, {number(each.max())})"
+            yield f"{told} **{cpu}** {spread} | {wall} | {worst[i]:.0e} |"
 
 
 def number(value: float) -> str:
