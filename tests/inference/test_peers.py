@@ -14,7 +14,8 @@ from problems import States
 
 SMALL = ["asia", "cancer", "earthquake", "survey", "sachs", "child"]
 MEDIUM = ["alarm", "insurance", "hailfinder", "hepar2", "win95pts", "water"]
-LARGE = ["andes", "pathfinder", "pigs", "munin2"]
+LARGE = ["andes", "pathfinder"]
+TIED = ["mildew", "pigs"]  # their modes are left out: to find the first of many equals takes up to half a minute
 N_ROWS = 3
 
 
@@ -45,11 +46,6 @@ class Network:
         with np.errstate(divide="ignore"):
             self.distribution = JointDistribution(class_table, self.parents, [np.log(table) for table in self.tables])
 
-    def log_prob(self, outcomes):
-        codes = self.distribution.class_table.encode(outcomes)
-        entries = [t[(range(N_ROWS), *codes[:, [*self.parents[k], k]].T)] for k, t in enumerate(self.tables)]
-        return np.log(entries).sum(axis=0)
-
     def evidence(self):
         """States of some class variables that are possible together in all rows: by name, and as codes."""
         drawn = self.distribution.sample(1, random_state=0)[0]
@@ -58,15 +54,19 @@ class Network:
         return {self.names[k]: drawn[0, k] for k in some}, {k: int(codes[k]) for k in some}
 
 
-@cache
-def network(name):
+def text_of(name):
     spec = find_spec("pgmpy")
     if spec is None:
         pytest.skip("the networks come with pgmpy, which is not installed")
     packed = Path(spec.submodule_search_locations[0]) / "utils" / "example_models" / f"{name}.bif.gz"
     if not packed.is_file():
         pytest.skip(f"this version of pgmpy does not bring the network {name} along")
-    return Network(gzip.decompress(packed.read_bytes()).decode())
+    return gzip.decompress(packed.read_bytes()).decode()
+
+
+@cache
+def network(name):
+    return Network(text_of(name))
 
 
 class Pgmpy:
@@ -86,29 +86,33 @@ class Pgmpy:
             columns = table[row].reshape(-1, size).T
             above_names, above_sizes = [net.names[p] for p in above], [net.sizes[p] for p in above]
             self.model.add_cpds(TabularCPD(name, size, columns, above_names, above_sizes))
-        self.engine = VariableElimination
-        self.sums = VariableElimination(self.model)
+        self.engine = VariableElimination(self.model)
 
     def marginals(self, evidence):
         known = {self.net.names[k]: state for k, state in evidence.items()}
         unknown = [name for name in self.net.names if name not in known]
-        answers = {name: self.sums.query([name], known, show_progress=False).values for name in unknown}
+        answers = {name: self.engine.query([name], known, show_progress=False).values for name in unknown}
         certain = {self.net.names[k]: np.eye(self.net.sizes[k])[state] for k, state in evidence.items()}
         return [(answers | certain)[name] for name in self.net.names]
 
     def log_evidence(self, evidence):
-        joint = self.sums.query([self.net.names[k] for k in evidence], show_progress=False)
+        joint = self.engine.query([self.net.names[k] for k in evidence], show_progress=False)
         return np.log(joint.values[tuple(evidence.values())])
 
     def mode_log_prob(self, evidence):
-        # Of a Bayesian network, max-marginals are normalised, and parts that are eliminated to a number are forgotten.
-        # So the product of the factors is asked instead, and one variable of each part is kept.
+        # For a Bayesian network max-marginals are normalised; evidence, and parts of the network that are eliminated
+        # to a number, are forgotten. So a product of factors is asked, and one variable of each part is kept.
+        from pgmpy.factors.discrete import DiscreteFactor
+        from pgmpy.inference import VariableElimination
+
         tree = self.net.distribution.junction_tree
-        known = {self.net.names[k]: state for k, state in evidence.items()}
-        kept = [self.net.names[v] for v in tree.order if tree.cliques[v].parent is None and v not in evidence]
-        order = [self.net.names[v] for v in tree.order if self.net.names[v] not in {*kept, *known}]
-        engine = self.engine(self.model.to_markov_model())
-        return np.log(engine.max_marginal(kept, known, elimination_order=order, show_progress=False))
+        kept = [self.net.names[v] for v in tree.order if tree.cliques[v].parent is None]
+        order = [self.net.names[v] for v in tree.order if self.net.names[v] not in kept]
+        factors = self.model.to_markov_model()
+        for k, state in evidence.items():
+            size = self.net.sizes[k]
+            factors.add_factors(DiscreteFactor([self.net.names[k]], [size], np.eye(size)[state]))
+        return np.log(VariableElimination(factors).max_marginal(kept, elimination_order=order, show_progress=False))
 
 
 class PyAgrum:
@@ -161,50 +165,53 @@ class PyAgrum:
         return total
 
 
-PEERS = [
-    pytest.param(name, peer, id=f"{name}-{peer.__name__}")
-    for peer, names in ((Pgmpy, SMALL + MEDIUM), (PyAgrum, SMALL + MEDIUM + LARGE))
-    for name in names
-]
+def beside(peers):
+    pairs = [(name, peer) for peer, names in peers.items() for name in names]
+    return pytest.mark.parametrize(("name", "peer"), pairs, ids=[f"{name}-{peer.__name__}" for name, peer in pairs])
 
 
-@pytest.mark.parametrize(("name", "peer"), PEERS)
-def test_marginals_and_mode(name, peer):
+@beside({Pgmpy: SMALL + MEDIUM, PyAgrum: SMALL + MEDIUM + LARGE + TIED})
+def test_marginals(name, peer):
     net = network(name)
-    marginals, mode = net.distribution.marginals(), net.distribution.mode()
-    np.testing.assert_allclose(net.log_prob(mode.outcome), mode.log_prob, rtol=1e-12)
-    for row in range(N_ROWS):
-        other = peer(net, row)
+    others = [peer(net, row) for row in range(N_ROWS)]
+    marginals = net.distribution.marginals()
+    for row, other in enumerate(others):
         for marginal, expected in zip(marginals, other.marginals({}), strict=True):
             np.testing.assert_allclose(marginal[row], expected, atol=1e-10)
-        np.testing.assert_allclose(mode.log_prob[row], other.mode_log_prob({}), rtol=1e-10)
 
 
-@pytest.mark.parametrize(("name", "peer"), PEERS)
+@beside({Pgmpy: SMALL + MEDIUM, PyAgrum: SMALL + MEDIUM + LARGE + TIED})
 def test_evidence(name, peer):
     net = network(name)
+    others = [peer(net, row) for row in range(N_ROWS)]
     evidence, codes = net.evidence()
     posterior = net.distribution.given(evidence)
-    marginals, mode = posterior.marginals(), posterior.mode()
-    log_prob = net.log_prob(mode.outcome)
-    for row in range(N_ROWS):
-        other = peer(net, row)
+    marginals = posterior.marginals()
+    for row, other in enumerate(others):
         for marginal, expected in zip(marginals, other.marginals(codes), strict=True):
             np.testing.assert_allclose(marginal[row], expected, atol=1e-10)
-        # P(y) = P(y | e) P(e) for an outcome that the evidence allows
-        np.testing.assert_allclose(log_prob[row] - mode.log_prob[row], other.log_evidence(codes), atol=1e-9)
-        np.testing.assert_allclose(log_prob[row], other.mode_log_prob(codes), rtol=1e-10)
+        np.testing.assert_allclose(posterior.log_evidence[row], other.log_evidence(codes), atol=1e-9)
+
+
+@beside({Pgmpy: SMALL + MEDIUM, PyAgrum: SMALL + MEDIUM + LARGE})
+def test_mode(name, peer):
+    net = network(name)
+    others = [peer(net, row) for row in range(N_ROWS)]
+    evidence, codes = net.evidence()
+    mode, given = net.distribution.mode(), net.distribution.given(evidence).mode()
+    np.testing.assert_allclose(net.distribution.log_prob(mode.outcome), mode.log_prob, rtol=1e-12)
+    assert (net.distribution.class_table.encode(given.outcome)[:, list(codes)] == list(codes.values())).all()
+    with_evidence = net.distribution.log_prob(given.outcome)
+    for row, other in enumerate(others):
+        np.testing.assert_allclose(mode.log_prob[row], other.mode_log_prob({}), rtol=1e-10)
+        np.testing.assert_allclose(with_evidence[row], other.mode_log_prob(codes), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["survey", "child"])
 def test_networks_are_read_as_pgmpy_reads_them(name):
-    """Otherwise all agree on a network that is not the one of the literature."""
-    net = network(name)
-    from pgmpy.readwrite import BIFReader
-
-    spec = find_spec("pgmpy")
-    packed = Path(spec.submodule_search_locations[0]) / "utils" / "example_models" / f"{name}.bif.gz"
-    reader = BIFReader(string=gzip.decompress(packed.read_bytes()).decode())
+    """Otherwise all might agree on a network that is not the one of the literature."""
+    net, text = network(name), text_of(name)
+    reader = pytest.importorskip("pgmpy.readwrite").BIFReader(string=text)
     assert list(reader.variable_states) == net.names
     for k, variable in enumerate(net.names):
         assert reader.variable_parents[variable] == [net.names[p] for p in net.parents[k]]
