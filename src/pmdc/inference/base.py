@@ -174,7 +174,7 @@ class BaseDistribution(ABC):
     def mode(self) -> Mode:
         """The most probable outcome of each row and its probability.
 
-        Of outcomes that are equally probable it is the first in the order of class variables and their states.
+        Of outcomes that are equally probable the same one is taken every time (`JunctionTree.mode` says which).
 
         Returns
         -------

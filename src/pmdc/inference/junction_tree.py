@@ -206,8 +206,8 @@ class JunctionTree:
                 )
             except NetworkTooWideError as error:
                 raise NetworkTooWideError(
-                    f"{len(together or last)} class variables are too many to be asked for together: {error} Or ask for "
-                    "fewer of them."
+                    f"{len(together or last)} class variables are too many to be asked for together: {error} Or ask "
+                    "for fewer of them."
                 ) from None
         return variants[key]
 
@@ -277,10 +277,11 @@ class JunctionTree:
     def mode(self, tables: Sequence[Floats], evidence: Codes | None = None) -> tuple[Codes, Floats]:
         """The most probable outcome of each row, and its log probability (together with the evidence).
 
-        Of outcomes that are equally probable, up to rounding, it is the first in the order of class variables and
-        their states. That probabilities add up to one is not checked here: maximising does not see the total.
+        Of outcomes that are equally probable, up to rounding, one is taken as follows: from the class variable that is
+        eliminated last to the first, each takes the first of its states that is best together with those already
+        chosen. That probabilities add up to one is not checked here: maximising does not see the total.
         """
-        codes, _ = self._first_best(tables, evidence)
+        codes, _ = self._max_product(tables, evidence)
         log_prob = outcome_log_prob(self.parents, tables, codes)
         self._check_possible(log_prob, evidence)
         return codes, log_prob
@@ -334,7 +335,7 @@ class JunctionTree:
         log_prob : array of shape (n_rows,)
             Their log probability, together with the evidence.
         """
-        codes, log_best = self._first_best(tables, evidence)
+        codes, log_best = self._max_product(tables, evidence)
         self._check_possible(log_best, evidence)
         return codes, log_best
 
@@ -396,45 +397,20 @@ class JunctionTree:
 
     # Maxima -------------------------------------------------------------------------------------------------
 
-    def _max_product(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats, Marks]:
+    def _max_product(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats]:
+        """The best states of the maximised class variables (0 of the others), and the log of what they are worth."""
         n_rows = check_tables(self.sizes, self.parents, tables)
         codes = np.zeros((n_rows, len(self.sizes)), dtype=np.int64)
-        log_best, tied = np.empty(n_rows), np.zeros(n_rows, dtype=bool)
+        log_best = np.empty(n_rows)
         maximise = np.array([not self.last or variable in self.last for variable in self.order])
 
         def chunk(rows: slice, lines: Floats, lost: Marks) -> None:
             total = np.empty(len(lost))
-            self._kernels.mode(self._plan, lines, maximise, TIE_TOLERANCE, codes[rows], total, tied[rows])
+            self._kernels.mode(self._plan, lines, maximise, TIE_TOLERANCE, codes[rows], total)
             log_best[rows] = total[: rows.stop - rows.start]
 
         self._run(tables, evidence, chunk, logs=True, n_lines=self._belief_lines)
-        return codes, log_best, tied
-
-    def _first_best(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats]:
-        codes, log_best, tied = self._max_product(tables, evidence)
-        rows = np.flatnonzero(tied)
-        if len(rows):
-            given = None if evidence is None else evidence[rows]
-            codes[rows] = self._first_of_equals([table[rows] for table in tables], given, codes[rows], log_best[rows])
         return codes, log_best
-
-    def _first_of_equals(
-        self, tables: Sequence[Floats], evidence: Codes | None, codes: Codes, log_best: Floats
-    ) -> Codes:
-        """The first of the best outcomes, from one of them: can the maximum be attained with an earlier state?"""
-        least = log_best - TIE_TOLERANCE * np.maximum(1.0, np.abs(log_best))
-        fixed = np.full_like(codes, NO_EVIDENCE) if evidence is None else evidence.copy()
-        for variable in sorted(self.last) if self.last else range(len(self.sizes)):
-            for state in range(self.sizes[variable] - 1):
-                rows = np.flatnonzero((codes[:, variable] > state) & (fixed[:, variable] == NO_EVIDENCE))
-                if len(rows):
-                    trial = fixed[rows]
-                    trial[:, variable] = state
-                    found, attained, _ = self._max_product([table[rows] for table in tables], trial)
-                    good = attained >= least[rows]
-                    codes[rows[good]] = found[good]
-            fixed[:, variable] = codes[:, variable]
-        return codes
 
     # Plans --------------------------------------------------------------------------------------------------
 
@@ -586,8 +562,9 @@ class JunctionTree:
         for k, table in enumerate(tables):
             flat = np.ascontiguousarray(table[rows], dtype=np.float64).reshape(n_rows, -1)
             known = nothing if evidence is None else np.ascontiguousarray(evidence[rows, k])
-            largest = self._kernels.load(flat, place, self._table_cells, self.sizes[k], known, logs, lines, lost)
-            if not largest <= TOTAL_TOLERANCE:
+            if self._kernels.load(
+                flat, place, self._table_cells, self.sizes[k], known, TOTAL_TOLERANCE, logs, lines, lost
+            ):
                 raise ValueError(f"tables[{k}] holds NaN or a probability above one: give log probabilities.")
             place += flat.shape[1]
         return lost

@@ -31,6 +31,8 @@ Marks = npt.NDArray[np.bool_]
 
 TINY = 1e-290
 """A product below this may have lost digits, or all."""
+ROWS_AT_ONCE = 8
+"""Rows that are read together, as many as have their numbers in one line of the cache."""
 FEEBLE = 1e-60
 """A message whose largest number is below this is scaled up."""
 
@@ -117,45 +119,59 @@ def exponential(x: Floats, out: Floats) -> None:
 
 @compiled(nogil=True)
 def load(
-    table: Floats, place: int, step: int, size: int, evidence: Codes, logs: bool, lines: Floats, lost: Marks
-) -> float:
+    table: Floats,
+    place: int,
+    step: int,
+    size: int,
+    evidence: Codes,
+    most: float,
+    logs: bool,
+    lines: Floats,
+    lost: Marks,
+) -> int:
     """Read a conditional table, shape (n, cells), into the lines from `place` on, for each block `step` lines further.
 
     States that contradict the evidence (a code for each row; -1 is none) get probability zero. The last row is repeated
-    to fill the last block. Gives the largest log probability, or NaN if there is one.
+    to fill the last block. Gives the number of log probabilities above `most`, and NaN, which must not be there.
     """
     n, cells = table.shape
     width = lines.shape[1]
-    values = np.empty(cells)
-    largest = -np.inf
-    for position in range(len(lost)):
-        block, b = divmod(position, width)
-        i = min(position, n - 1)
-        for j in range(cells):
-            if not table[i, j] <= largest:
-                largest = table[i, j]
-                if np.isnan(largest):
-                    return largest
-        if logs:
-            values[:] = table[i]
-        else:
-            exponential(table[i], values)
+    some = np.empty((ROWS_AT_ONCE, cells))
+    wrong = 0
+    for position in range(0, len(lost), ROWS_AT_ONCE):
+        count = min(ROWS_AT_ONCE, len(lost) - position)
+        for r in range(count):
+            i = min(position + r, n - 1)
             least = np.inf
             for j in range(cells):
-                least = min(least, values[j])
-            if least < TINY:
+                wrong += not table[i, j] <= most
+            if logs:
                 for j in range(cells):
-                    if values[j] < TINY and table[i, j] > -np.inf:
-                        lost[position] = True
-        given = evidence[i]
-        if given >= 0:
+                    some[r, j] = table[i, j]
+            else:
+                exponential(table[i], some[r])
+                for j in range(cells):
+                    least = min(least, some[r, j])
+                if least < TINY:
+                    for j in range(cells):
+                        if some[r, j] < TINY and table[i, j] > -np.inf:
+                            lost[position + r] = True
+            if evidence[i] >= 0:
+                for j in range(cells):
+                    if j % size != evidence[i]:
+                        some[r, j] = -np.inf if logs else 0.0
+        block, b = divmod(position, width)
+        if b + ROWS_AT_ONCE <= width and count == ROWS_AT_ONCE:  # a whole piece of a line at a time
+            first = place + block * step
             for j in range(cells):
-                if j % size != given:
-                    values[j] = -np.inf if logs else 0.0
-        first = place + block * step
-        for j in range(cells):
-            lines[first + j, b] = values[j]
-    return largest
+                for r in range(ROWS_AT_ONCE):
+                    lines[first + j, b + r] = some[r, j]
+        else:
+            for r in range(count):
+                block, b = divmod(position + r, width)
+                for j in range(cells):
+                    lines[place + block * step + j, b] = some[r, j]
+    return wrong
 
 
 @compiled(nogil=True)
@@ -312,6 +328,9 @@ def collect_log(
             for state in range(size):
                 for f in range(n_factors):
                     at[f] = places[f] + state * plan.factor_strides[first + f, 0]
+                if maximise[c] and n_factors <= 3:
+                    _raise(lines, at, n_factors, largest)
+                    continue
                 _add(lines, at, n_factors, potential, state)
                 for b in range(n_rows):
                     largest[b] = max(largest[b], potential[state, b])
@@ -353,6 +372,24 @@ def _add(lines: Floats, at: Codes, n_factors: int, potential: Floats, state: int
         one = at[f]
         for b in range(n_rows):
             potential[state, b] += lines[one, b]
+
+
+@compiled(nogil=True)
+def _raise(lines: Floats, at: Codes, n_factors: int, largest: Floats) -> None:
+    """Raise the maximum to the sum of up to three lines, where that is larger."""
+    one = at[0]
+    if n_factors == 1:
+        for b in range(len(largest)):
+            largest[b] = max(largest[b], lines[one, b])
+        return
+    two = at[1]
+    if n_factors == 2:
+        for b in range(len(largest)):
+            largest[b] = max(largest[b], lines[one, b] + lines[two, b])
+        return
+    three = at[2]
+    for b in range(len(largest)):
+        largest[b] = max(largest[b], lines[one, b] + lines[two, b] + lines[three, b])
 
 
 @compiled(nogil=True)
@@ -475,9 +512,7 @@ def _place(plan: Plan, c: int, codes: Codes) -> int:
 
 
 @compiled(nogil=True)
-def mode(
-    plan: Plan, lines: Floats, maximise: Marks, tolerance: float, codes: Codes, log_total: Floats, tied: Marks
-) -> None:
+def mode(plan: Plan, lines: Floats, maximise: Marks, tolerance: float, codes: Codes, log_total: Floats) -> None:
     """Max-product: the best states of the maximised class variables, with the log of what they are worth."""
     n_rows = lines.shape[1]
     n_blocks = len(log_total) // n_rows
@@ -485,39 +520,24 @@ def mode(
         first = block * n_rows
         end = first + n_rows
         collect_log(plan, lines, block, n_blocks, maximise, False, log_total[first:end])
-        _descend(plan, lines, block, n_blocks, maximise, tolerance, codes[first:end], tied[first:end])
+        _descend(plan, lines, block, n_blocks, maximise, tolerance, codes[first:end])
 
 
 @compiled(nogil=True)
 def _descend(
-    plan: Plan,
-    lines: Floats,
-    block: int,
-    n_blocks: int,
-    maximise: Marks,
-    tolerance: float,
-    codes: Codes,
-    tied: Marks,
+    plan: Plan, lines: Floats, block: int, n_blocks: int, maximise: Marks, tolerance: float, codes: Codes
 ) -> None:
-    """The best state of each maximised class variable, from the root on; marks rows in which others are as good.
-
-    Two outcomes that are equally probable differ in some class variable first, on the way down. There both states
-    attain the maximum: so every tie is seen on the way to any one of the best outcomes.
-    """
+    """The best state of each maximised class variable, from the root on; of equals, the first."""
     for b in range(len(codes)):
         outcome = codes[b]
         for c in range(len(plan.scope) - 1, -1, -1):
             if not maximise[c]:
                 continue
-            best, second, chosen = -np.inf, -np.inf, 0
+            best, chosen = -np.inf, 0
             for state in range(plan.sizes[c, 0]):
                 value = _point(plan, lines, block, n_blocks, c, state, outcome, b)
-                if value > best:
-                    best, second, chosen = value, best, state
-                else:
-                    second = max(second, value)
-            if second >= best - tolerance * max(1.0, abs(best)):
-                tied[b] = True
+                if value > best + tolerance * max(1.0, abs(value)):
+                    best, chosen = value, state
             outcome[plan.scope[c, 0]] = chosen
 
 
