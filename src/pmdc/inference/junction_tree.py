@@ -35,7 +35,7 @@ MEMORY_BUDGET = 2**30
 """Bytes that inference may use besides its input and output, unless told otherwise."""
 
 _BLOCK_BYTES = 2**21
-_BLOCK_ROWS = 8, 128
+_BLOCK_ROWS = 32, 128
 """Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
 loops run over the rows of a block."""
 _CHUNK_BYTES = 2**21
