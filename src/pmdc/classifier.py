@@ -98,7 +98,7 @@ class GBNC(MultiDimensionalClassifier):
         was exact.
     discrete_features : "from_dtype", None or list of names, indices or booleans, default="from_dtype"
         Which columns of X are discrete. "from_dtype": categories, strings and booleans.
-    search : {"auto", "dynamic-programming", "integer-program"}, default="auto"
+    search : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
         How the best DAG is found (`pmdc.search.find_structure`).
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -290,3 +291,37 @@ for _ in range(3):
     lines = printed.pop().splitlines()
     assert len(lines) == 3
     assert len(set(lines)) == 1
+
+
+# Local search -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 10**6), st.integers(1, 12))
+def test_local_search_finds_a_dag_and_claims_no_more_than_it_knows(class_variables, seed, sets):
+    scores = random_scores(class_variables, seed, sets=sets) if class_variables > 1 else {"y0": {frozenset(): -1.0}}
+    found = find_structure(scores, "local-search")
+    best = find_structure(scores, "dynamic-programming")
+    assert is_dag(found.parents)
+    assert found.score == pytest.approx(sum(scores[name][parents] for name, parents in found.parents.items()))
+    assert found.score <= best.score + 1e-9
+    assert found.bound >= best.score - 1e-9
+    assert found.status in ("optimal", "unproved")
+    if found.status == "optimal":
+        assert found.score == pytest.approx(best.score)
+    assert found == replace(find_structure(scores, "local-search"), seconds=found.seconds)
+
+
+def test_local_search_is_nearly_always_right():
+    right = 0
+    for seed in range(40):
+        scores = random_scores(14, seed, sets=40)
+        found, best = find_structure(scores, "local-search"), find_structure(scores, "dynamic-programming")
+        right += found.score > best.score - 1e-9
+    assert right >= 36
+
+
+def test_local_search_of_more_than_64_class_variables():
+    scores = random_scores(90, 0, sets=15)
+    found = find_structure(scores, "local-search")
+    assert is_dag(found.parents)

@@ -7,12 +7,13 @@ what is proved about it.
 import time
 from collections.abc import Iterable, Mapping
 
+from .files import read_scores, write_scores
 from .problem import build_problem, greedy_dag, settle_ties
 from .structure import Edge, Structure, check_edges, check_method, check_scores, check_time_limit
 
-__all__ = ["METHODS", "Structure", "find_structure"]
+__all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_scores"]
 
-METHODS = ("auto", "dynamic-programming", "integer-program")
+METHODS = ("auto", "dynamic-programming", "integer-program", "local-search")
 
 # Time and memory of the dynamic program double with each class variable: about a second at 20, ten at 24, where it
 # takes half a gigabyte. Up to there its time is known beforehand, which that of the integer program never is.
@@ -34,12 +35,14 @@ def find_structure(
     scores : dict of str to dict of frozenset to float
         For each class variable the score of each candidate parent set. Only these sets are considered; a
         score of -inf forbids a set.
-    method : {"auto", "dynamic-programming", "integer-program"}, default="auto"
+    method : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
         "dynamic-programming" goes through all subsets of the class variables, in time and memory that double
         with each of them. "integer-program" solves the integer program (P2) of the paper by branch and cut.
         "auto" takes the first up to 24 class variables and the second above. Both are exact, the integer
         program up to the solver's tolerance: scores that differ by less than about a millionth of what the
-        best DAG loses against the best parent set of every class variable count as equal.
+        best DAG loses against the best parent set of every class variable count as equal. "local-search" goes
+        from order to order of the class variables; it is fast and usually right, but proves little: `bound` is
+        what is known without it.
     required_edges : iterable of (parent, child), optional
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
@@ -96,8 +99,10 @@ def find_structure(
     # Imported here because numba and SCIP take longer to import than most users' searches take to run.
     if method == "dynamic-programming":
         from .dynamic_programming import solve
-    else:
+    elif method == "integer-program":
         from .integer_program import solve
+    else:
+        from .orders import solve
     outcome = solve(problem, first, deadline)
 
     ranks = settle_ties(problem, outcome.ranks)

@@ -17,6 +17,7 @@ from pyscipopt import SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Model, quicksum
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from .orders import improve
 from .problem import Outcome, Problem, is_acyclic, members
 
 # The solver has absolute tolerances, so regrets are scaled: that of the first DAG becomes this number.
@@ -45,7 +46,11 @@ _STATUS = {
 
 
 def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
-    """The best DAG, or the best so far at the deadline (in terms of `time.perf_counter`)."""
+    """The best DAG, or the best so far at the deadline (in terms of `time.perf_counter`).
+
+    A local search comes before: what it finds is often the best DAG already, and then it remains to prove it.
+    """
+    first = improve(problem, first, deadline)
     most = problem.total_regret(first.ranks)
     if most <= first.least_regret:
         return first._replace(status="optimal")

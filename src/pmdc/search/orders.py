@@ -1,0 +1,297 @@
+"""A good DAG by local search over the orders of the class variables.
+
+In a given order each class variable takes the best of its parent sets among its predecessors, and every DAG comes from
+some order. Three kinds of change are tried until none of them helps: one class variable goes to another place
+(insertions, each costs two looks into the score table for every place it passes); a window of a few neighbours is put
+into its best order, by dynamic programming over its subsets; and from the order so found some insertions at random lead
+to a new start, which is kept if it ends no worse. (Teyssier and Koller, "Ordering-based search", UAI 2005, moves by
+swaps of neighbours; insertions are chains of these.)
+
+Nothing is proved here: the result is a DAG, and how good it is the bound of another method says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc.compiled import compiled
+
+from .problem import Outcome, Problem
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_WINDOW = 6
+"""Neighbours that are put into their best order together."""
+_ROUNDS = 20
+"""New starts between two looks at the clock."""
+PATIENCE = 500
+"""The search ends after so many new starts in a row without a better DAG."""
+
+
+def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
+    """A good DAG; proved to be the best only if it loses no more than every DAG must."""
+    found = improve(problem, first, deadline)
+    if problem.total_regret(found.ranks) <= found.least_regret:
+        return found._replace(status="optimal")
+    return found._replace(status="time limit" if time.perf_counter() >= deadline else "unproved")
+
+
+def improve(problem: Problem, first: Outcome, deadline: float = np.inf, patience: int = PATIENCE) -> Outcome:
+    """The best DAG found from the order of `first` on, until the deadline (in terms of `time.perf_counter`).
+
+    The same problem gives the same answer, unless the deadline cuts it off.
+    """
+    count = len(problem.names)
+    if count < 2 or not problem.total_regret(first.ranks) > first.least_regret:
+        return first
+    table = _Table(problem)
+    order = _topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)])
+    ranks = np.array(first.ranks, dtype=np.int64)
+    state = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
+    best = _descend(table.words, table.start, table.regrets, order, ranks)
+    idle = 0
+    while idle < patience and best > first.least_regret and time.perf_counter() < deadline:
+        new = _restart(table.words, table.start, table.regrets, order, ranks, state, best, _ROUNDS)
+        idle = 0 if new < best else idle + _ROUNDS
+        best = new
+    found = [int(rank) for rank in ranks]
+    if problem.total_regret(found) > problem.total_regret(first.ranks):
+        found = first.ranks
+    return Outcome(found, first.least_regret, first.status)
+
+
+class _Table:
+    """The parent sets in arrays: bits of 64 class variables in a word, best sets first, class after class."""
+
+    def __init__(self, problem: Problem):
+        n_words = -(-len(problem.names) // 64)
+        flat = [mask for row in problem.masks for mask in row]
+        self.words = np.array(
+            [[mask >> (64 * word) & (2**64 - 1) for word in range(n_words)] for mask in flat], dtype=np.uint64
+        )
+        self.start = np.cumsum([0, *map(len, problem.masks)])
+        self.regrets = np.array([regret for row in problem.regrets for regret in row])
+
+
+def _topological_order(masks: Sequence[int]) -> Ints:
+    """Parents before children; among those that may come next, the first."""
+    order: list[int] = []
+    placed = 0
+    while len(order) < len(masks):
+        for child, mask in enumerate(masks):
+            if not placed >> child & 1 and not mask & ~placed:
+                order.append(child)
+                placed |= 1 << child
+    return np.array(order, dtype=np.int64)
+
+
+# Compiled -----------------------------------------------------------------------------------------------------
+
+
+@compiled()
+def _fits(words: Words, row: int, before: Words) -> bool:
+    outside = np.uint64(0)
+    for w in range(len(before)):
+        outside |= words[row, w] & ~before[w]
+    return outside == 0
+
+
+@compiled()
+def _first_fit(words: Words, start: Ints, child: int, before: Words, least: int, most: int) -> int:
+    """The rank of the best set among the predecessors, known to lie from `least` to `most`; `most` if none before."""
+    for rank in range(least, most):
+        if _fits(words, start[child] + rank, before):
+            return rank
+    return most
+
+
+@compiled()
+def _set(before: Words, variable: int, there: bool) -> None:
+    bit = np.uint64(1) << np.uint64(variable % 64)
+    if there:
+        before[variable // 64] |= bit
+    else:
+        before[variable // 64] &= ~bit
+
+
+@compiled()
+def _predecessors(order: Ints, place: int, before: Words) -> None:
+    before[:] = np.uint64(0)
+    for i in range(place):
+        _set(before, order[i], True)
+
+
+@compiled()
+def _insert(order: Ints, place: int, target: int) -> None:
+    """Move the class variable at one place to another; those between close up."""
+    variable = order[place]
+    step = 1 if target > place else -1
+    for i in range(place, target, step):
+        order[i] = order[i + step]
+    order[target] = variable
+
+
+@compiled()
+def _regret(start: Ints, regrets: Floats, child: int, rank: int) -> float:
+    if rank >= start[child + 1] - start[child]:
+        return np.inf
+    return regrets[start[child] + rank]
+
+
+@compiled()
+def _take(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints) -> float:
+    """Give each class variable its best set in this order; the total regret."""
+    before = np.zeros(words.shape[1], dtype=np.uint64)
+    total = 0.0
+    for child in order:
+        size = start[child + 1] - start[child]
+        ranks[child] = _first_fit(words, start, child, before, 0, size)
+        total += _regret(start, regrets, child, ranks[child])
+        _set(before, child, True)
+    return total
+
+
+@compiled()
+def _best_insertion(
+    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, place: int
+) -> tuple[int, float]:
+    """The best other place for the class variable at `place`, and what the change costs (less than 0 if it helps)."""
+    variable = order[place]
+    size = start[variable + 1] - start[variable]
+    own = _regret(start, regrets, variable, ranks[variable])
+    before = np.zeros(words.shape[1], dtype=np.uint64)
+    around = np.zeros(words.shape[1], dtype=np.uint64)
+    target, least = place, 0.0
+    # To the left: those that are passed gain a predecessor, the variable loses them.
+    _predecessors(order, place, before)
+    passed, rank = 0.0, ranks[variable]
+    for i in range(place - 1, -1, -1):
+        other = order[i]
+        _set(before, other, False)
+        around[:] = before
+        _set(around, variable, True)
+        better = _first_fit(words, start, other, around, 0, ranks[other])
+        passed += _regret(start, regrets, other, better) - _regret(start, regrets, other, ranks[other])
+        rank = _first_fit(words, start, variable, before, rank, size)
+        if rank >= size:
+            break
+        change = passed + _regret(start, regrets, variable, rank) - own
+        if change < least:
+            target, least = i, change
+    # To the right: those that are passed lose a predecessor, the variable gains them.
+    _predecessors(order, place, before)
+    passed, rank = 0.0, ranks[variable]
+    for i in range(place + 1, len(order)):
+        other = order[i]
+        worse = _first_fit(words, start, other, before, ranks[other], start[other + 1] - start[other])
+        passed += _regret(start, regrets, other, worse) - _regret(start, regrets, other, ranks[other])
+        if passed == np.inf:
+            break
+        _set(before, other, True)
+        rank = _first_fit(words, start, variable, before, 0, rank)
+        change = passed + _regret(start, regrets, variable, rank) - own
+        if change < least:
+            target, least = i, change
+    return target, least
+
+
+@compiled()
+def _best_window(
+    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, place: int, size: int, scratch: Ints
+) -> bool:
+    """Put the class variables from `place` on into their best order; whether that helps."""
+    before = np.zeros(words.shape[1], dtype=np.uint64)
+    _predecessors(order, place, before)
+    around = np.zeros_like(before)
+    total = np.full(1 << size, np.inf)
+    last = np.zeros(1 << size, dtype=np.int64)
+    total[0] = 0.0
+    now = 0.0
+    for i in range(size):
+        now += _regret(start, regrets, order[place + i], ranks[order[place + i]])
+    for subset in range(1 << size):
+        if total[subset] >= now:
+            continue
+        around[:] = before
+        for i in range(size):
+            if subset >> i & 1:
+                _set(around, order[place + i], True)
+        for i in range(size):
+            if not subset >> i & 1:
+                child = order[place + i]
+                rank = _first_fit(words, start, child, around, 0, start[child + 1] - start[child])
+                value = total[subset] + _regret(start, regrets, child, rank)
+                if value < total[subset | 1 << i]:
+                    total[subset | 1 << i], last[subset | 1 << i] = value, i
+    full = (1 << size) - 1
+    if not total[full] < now - 1e-12 * max(1.0, now):
+        return False
+    subset = full
+    for i in range(size - 1, -1, -1):
+        scratch[i] = order[place + last[subset]]
+        subset ^= 1 << last[subset]
+    order[place : place + size] = scratch[:size]
+    return True
+
+
+@compiled()
+def _descend(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints) -> float:
+    """Insertions and windows until none of them helps; the total regret."""
+    total = _take(words, start, regrets, order, ranks)
+    size = min(_WINDOW, len(order))
+    scratch = np.empty(size, dtype=np.int64)
+    helped = True
+    while helped:
+        helped = False
+        for variable in range(len(order)):
+            place = 0
+            while order[place] != variable:
+                place += 1
+            target, change = _best_insertion(words, start, regrets, order, ranks, place)
+            if change < -1e-12 * max(1.0, total):
+                _insert(order, place, target)
+                total = _take(words, start, regrets, order, ranks)
+                helped = True
+        if not helped:
+            for place in range(len(order) - size + 1):
+                if _best_window(words, start, regrets, order, ranks, place, size, scratch):
+                    total = _take(words, start, regrets, order, ranks)
+                    helped = True
+    return total
+
+
+@compiled()
+def _random(state: Words, below: int) -> int:
+    """The next number of a xorshift generator: the same on every machine."""
+    x = state[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[0] = x
+    return int(np.int64(x >> np.uint64(33)) % below)
+
+
+@compiled()
+def _restart(
+    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, state: Words, best: float, rounds: int
+) -> float:
+    """Some new starts near the order; it and the ranks become the best found, whose total regret is returned."""
+    n = len(order)
+    trial, trial_ranks = order.copy(), ranks.copy()
+    for _ in range(rounds):
+        trial[:] = order
+        for _ in range(2 + _random(state, max(4, n // 4))):
+            _insert(trial, _random(state, n), _random(state, n))
+        if _take(words, start, regrets, trial, trial_ranks) == np.inf:
+            continue
+        total = _descend(words, start, regrets, trial, trial_ranks)
+        if total <= best:
+            order[:], ranks[:] = trial, trial_ranks
+            best = total
+    return best
