@@ -115,6 +115,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 stacklevel=4,
             )
         self._classes = ClassTable.fit(y, owner, kept)
+        if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
+            resolve(self.loss).check(self._classes)
         self._features = FeatureTable.fit(columns, self.discrete_features, kept)
         keep_names_apart(self._features, hasattr(self, "feature_names_in_"), self._classes)
         self.classes_ = self._classes.states[0] if self._classes.one_dimensional else list(self._classes.states)
@@ -223,7 +225,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             From `calibrate_sets`: then the coverage is guaranteed for rows like the held-out ones, whether the model is
             right or not, and the kind is the calibration's. Without it, the coverage is by the model's probabilities.
         max_outcomes : int
-            A row that needs more outcomes than this gets the set of all outcomes, with a warning.
+            A row that needs more outcomes than this gets the set of all outcomes, with a warning. A calibration has its
+            own, which counts instead.
         given : mapping, DataFrame or array, optional
             What is known of the class variables, as in `JointDistribution.given`.
 
@@ -251,6 +254,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         evidence = self._read_given(given, len(features))
         levels, calibrated = np.array([coverage]), calibration is not None
         if calibration is not None:
+            n_variables = len(self._classes.sizes)
+            if calibration.kind == "variables" and calibration.ranks.shape[1] != n_variables:
+                raise ValueError(
+                    f"calibration is of {calibration.ranks.shape[1]} class variables, but the model has {n_variables}: "
+                    "calibrate with this model."
+                )
             kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
         parts = self._parts(features, evidence)
         if kind == "variables":

@@ -163,7 +163,7 @@ def test_losses_that_do_not_fit(loss, complaint):
 # Sub-exact, where not all outcomes are compared ---------------------------------------------------------------
 
 
-def test_one_mistake_is_forgiven_in_a_large_space():
+def test_one_mistake_is_forgiven_in_a_large_space(monkeypatch):
     """Against a list of all outcomes, 5 ** 6 of them; peaked and flat rows."""
     rng = np.random.default_rng(3)
     sizes, n_rows = [5] * 6, 12
@@ -176,7 +176,10 @@ def test_one_mistake_is_forgiven_in_a_large_space():
     prob = truth.prob.reshape(n_rows, *sizes)
     balls = sum(prob.sum(axis=k, keepdims=True) for k in range(1, 7)) - 5 * prob
     lowest = 1 - balls.reshape(n_rows, -1).max(axis=1)
-    choice = choose(JointDistribution(States(sizes), parents, tables), "sub-exact")
+    distribution = JointDistribution(States(sizes), parents, tables)
+    np.testing.assert_allclose(choose(distribution, "sub-exact").expected_loss, lowest, atol=1e-9)
+    monkeypatch.setattr("pmdc.inference.search._MOST_OUTCOMES", 100)
+    choice = choose(distribution, "sub-exact")
     own = 1 - balls.reshape(n_rows, -1)[np.arange(n_rows), truth.index_of(choice.codes)]
     np.testing.assert_allclose(choice.expected_loss, own, atol=1e-9)
     assert choice.proved[8:].all()
@@ -272,6 +275,25 @@ def test_f_measure_needs_two_states():
         decide(distribution, "f1_samples")
 
 
+@pytest.mark.parametrize("loss", ["f1_samples", "f1_micro", "f1_macro"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_many_positive_states(loss, listed):
+    """E[t^S] is far below the smallest float at most nodes."""
+    n_variables, n_rows = 120, 3
+    table = States([2] * n_variables)
+    if listed:
+        ones = np.ones((1, n_variables), dtype=np.int64)
+        distribution = OutcomeDistribution(table, ones, np.zeros((n_rows, 1)), np.zeros(n_rows))
+        expected = 0.0
+    else:
+        tables = [np.log(np.tile([[0.001, 0.999]], (n_rows, 1)))] * n_variables
+        distribution = JointDistribution(table, [()] * n_variables, tables)
+        expected = 0.0005
+    choice = choose(distribution, loss)
+    assert choice.codes.all()
+    np.testing.assert_allclose(choice.expected_loss, expected, atol=2e-4)
+
+
 # Any function -------------------------------------------------------------------------------------------------
 
 
@@ -355,6 +377,43 @@ def test_functions_that_answer_no_number(function, complaint):
         decide(distribution, function)
 
 
+def test_sums_of_products_count_as_vectorised():
+    """Products of matrices round differently for one pair and for many."""
+    sizes, parents, tables = random_network(6, [2] * 11, 2)
+    distribution = JointDistribution(States(sizes), parents, tables)
+    weights = np.random.default_rng(0).random(11)
+    choice = choose(distribution, lambda t, p: (t != p) @ weights)
+    assert choice.proved.all()
+    costs = CostLoss(dict(zip("ABCDEFGHIJK", weights, strict=True)))
+    np.testing.assert_array_equal(choice.codes, choose(distribution, costs).codes)
+
+
+def test_a_row_does_not_depend_on_the_others():
+    sizes, parents, tables = random_network(7, [2] * 14, 4)
+    distribution = JointDistribution(States(sizes), parents, tables)
+    loss = CustomLoss(lambda t, p: (t != p).sum(axis=-1) ** 2, n_samples=100)
+    together, alone = choose(distribution, loss), choose(distribution.rows(np.array([2])), loss)
+    assert not together.proved.any()
+    np.testing.assert_array_equal(together.codes[2], alone.codes[0])
+    assert together.expected_loss[2] == alone.expected_loss[0]
+
+
+@pytest.mark.parametrize("enumerate_up_to", [0, 4096])
+def test_what_is_known_is_predicted(enumerate_up_to):
+    """Also where a loss does not care, or would rather have something else."""
+    sizes, parents, tables = random_network(8, [3, 3, 2], 3)
+    distribution = JointDistribution(States(sizes), parents, tables).given({"A": "s2", "B": ["s2", None, "s1"]})
+    listed = distribution.enumerate()
+    listed.evidence = distribution.evidence
+    free = CostLoss({"A": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]})  # being right about A costs
+    careless = CustomLoss(lambda t, p: t[..., 2] != p[..., 2], enumerate_up_to=enumerate_up_to, n_samples=50)
+    for each in (distribution, listed):
+        for loss in ("hamming", "subset", "sub-exact", free, careless, BlockLoss([["A", "C"]])):
+            codes = choose(each, loss).codes
+            assert codes[:, 0].tolist() == [2, 2, 2]
+            assert codes[[0, 2], 1].tolist() == [2, 1]
+
+
 # Of classifiers -----------------------------------------------------------------------------------------------
 
 
@@ -383,8 +442,16 @@ def test_a_loss_as_a_parameter(fitted):
     copy = pickle.loads(pickle.dumps(other))
     X = data.X[300:320]
     np.testing.assert_array_equal(np.asarray(copy.predict(X)), np.asarray(model.predict(X, loss=other.loss)))
-    with pytest.raises(ValueError, match="loss='nothing' is not known"):
-        GBNC(loss="nothing").fit(data.X, data.Y)
+    for loss, complaint in (
+        ("nothing", "loss='nothing' is not known"),
+        (CostLoss({"nobody": 1}), "costs names 'nobody'"),
+        ("f1_macro", "binary class variables"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            GBNC(loss=loss).fit(data.X, data.Y)
+    for loss in (CostLoss(None), BlockLoss(None)):
+        with pytest.raises(TypeError, match="must be a"):
+            GBNC(loss=loss).fit(data.X, data.Y)
 
 
 def test_predictions_when_something_is_known(fitted):

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from oracles import Enumeration
 from pmdc.inference import JointDistribution, JunctionTree, OutcomeDistribution
 from pmdc.inference.junction_tree import ImpossibleEvidenceError, NetworkTooWideError
+from pmdc.table import ClassTable
 from problems import States, long_networks, networks, possible_evidence, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -61,7 +62,7 @@ def check_all(distribution, truth, rng, tolerance=1e-9):
     weights = [rng.random(size) + 0.1 for size in truth.sizes]
     products = np.prod([w[truth.outcomes[:, k]] for k, w in enumerate(weights)], axis=0)
     total, marginals = distribution.tilted(weights)
-    np.testing.assert_allclose(total, truth.prob @ products, rtol=1e-8)
+    np.testing.assert_allclose(np.exp(total), truth.prob @ products, rtol=1e-8)
     for k, marginal in enumerate(marginals):
         expected = np.column_stack(
             [truth.prob @ (products * (truth.outcomes[:, k] == s)) for s in range(len(weights[k]))]
@@ -214,6 +215,7 @@ def distribution():
         {"B": np.array(["s0", "s0"])},
         {"B": ("s0", "s0")},
         {"B": "s0", "A": None},
+        {"B": np.array("s0")},
         np.array([[None, "s0"], [None, "s0"]]),
     ],
 )
@@ -248,6 +250,8 @@ def test_evidence_adds_up(distribution):
         ({"C": "s0"}, "given names 'C', which is no class variable; there are 'A', 'B'"),
         ({"B": "s7"}, "class variable 'B': 's7' is not among its states 's0', 's1'"),
         ({"B": ["s0", "s7"]}, "class variable 'B', row 1: 's7' is not among"),
+        ({"B": np.array([["s0"], ["s0"]])}, r"given\['B'\] is a ndarray of 2 dimension.*a list with one for each row"),
+        ({"B": {0: "s0", 1: "s0"}}, r"given\['B'\] is a dict.*one state for all rows"),
         ({"B": ["s0"]}, r"given\['B'\] has 1 values, but there are 2 rows"),
         ([[None, "s0"]], "given has 1 rows, but there are 2"),
         ([[None, "s0"], ["s9", "s0"]], "class variable 'A', row 1: 's9' is not among"),
@@ -349,3 +353,43 @@ def test_rows_of_a_distribution():
         at = distribution.log_prob_at(np.array([4, 4, 0]), codes)
         full = [distribution.log_prob_codes(np.tile(c, (5, 1))) for c in codes]
         np.testing.assert_allclose(at, [full[0][4], full[1][4], full[2][0]])
+
+
+def test_evidence_of_one_row_in_an_array():
+    distribution = JointDistribution(States([2]), [()], [np.log([[0.4, 0.6]])])
+    np.testing.assert_array_equal(distribution.given({"A": np.array(["s1"])}).marginal("A"), [[0.0, 1.0]])
+
+
+def test_evidence_of_nullable_integers_and_numbered_columns():
+    pd = pytest.importorskip("pandas")
+    table = ClassTable.fit(pd.DataFrame(np.array([[0, 1], [1, 0], [1, 1]])))
+    distribution = JointDistribution(table, [(), ()], [np.log([[0.4, 0.6]] * 3)] * 2)
+    for evidence in ({"y0": pd.array([1, None, 1], dtype="Int64")}, pd.DataFrame({0: [1, None, 1]}), {0: [1, None, 1]}):
+        np.testing.assert_allclose(distribution.given(evidence).marginal("y0"), [[0, 1], [0.4, 0.6], [0, 1]])
+    assert distribution.marginal([0, 1]).shape == (3, 2, 2)
+
+
+def test_no_rows():
+    distribution = JointDistribution(States([2, 2]), [(), (0,)], [np.empty((0, 2)), np.empty((0, 2, 2))])
+    assert distribution.top(2).outcomes.shape == (0, 2, 2)
+    assert distribution.mutual_information("A", "B").shape == (0,)
+    assert distribution.marginal(["B", "A"]).shape == (0, 2, 2)
+    for loss in ("hamming", "subset", "sub-exact", "f1_samples", "f1_macro", "f1_micro", lambda t, p: 0.0):
+        assert len(distribution.decide(loss).expected_loss) == 0
+
+
+def test_draws_must_be_counted_in_whole_numbers(distribution):
+    for n in (2.5, "3", -1):
+        with pytest.raises(ValueError, match="n=.* must be a whole number of at least 0"):
+            distribution.sample(n)
+
+
+def test_few_trees_are_kept():
+    length = 30
+    parents = [(), *((k - 1,) for k in range(1, length))]
+    tables = random_tables(np.random.default_rng(0), [2] * length, parents, 1)
+    distribution = JointDistribution(States([2] * length), parents, tables)
+    for one in range(0, length, 2):
+        for other in range(one + 3, length, 2):
+            distribution.joint([one, other])
+    assert len(distribution.junction_tree._variants) <= 101

@@ -163,3 +163,58 @@ def test_other_wrong_arguments(fitted):
         model.predict_set(data.X[:5], max_outcomes=0)
     with pytest.raises(ValueError, match="X has 5 rows, Y has 4"):
         model.calibrate_sets(data.X[:5], data.Y[:4])
+
+
+def test_as_many_outcomes_as_are_allowed():
+    distribution = JointDistribution(States([3]), [()], [np.log([[0.5, 0.45, 0.05]])])
+    (two,), prob = outcome_sets(distribution, 0.9, 2, False)
+    assert two.tolist() == [[0], [1]]
+    np.testing.assert_allclose(prob, 0.95)
+    assert outcome_sets(distribution, 0.96, 2, False)[0] == [None]
+    assert len(outcome_sets(distribution, 1e-13, 2, False)[0][0]) == 1
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8])
+def test_equally_probable_outcomes(coverage):
+    """All 128 outcomes are equally probable by the model: none can be left out without favour."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    Y = np.array([[int(bit) for bit in np.binary_repr(i % 128, 7)] for i in range(512)])
+
+    def draw(n):
+        return pd.DataFrame({"f": rng.choice(["u", "v"], n)}), rng.integers(0, 2, (n, 7))
+
+    model = GBNC(max_parents=0, max_discrete_parents=0).fit(draw(512)[0], Y)
+    calibration = model.calibrate_sets(*draw(500))
+    X, truth = draw(1000)
+    found = model.predict_set(X, coverage, calibration=calibration)
+    held = [(outcomes == y).all(axis=1).any() for outcomes, y in zip(found.outcomes, truth, strict=True)]
+    assert np.mean(held) >= coverage - 0.05
+
+
+def test_ties_of_a_few_levels_keep_the_promise():
+    """Few different probabilities, many outcomes: the coverage over repetitions is at least the nominal one."""
+    sizes = [2] * 11  # more outcomes than are listed at once
+    n, coverage = 3000, 0.7
+    p = np.where(np.arange(11) < 5, 0.5, 0.75)
+    tables = [np.log(np.tile([[q, 1 - q]], (n, 1))) for q in p]
+    distribution = JointDistribution(States(sizes), [()] * 11, tables)
+    draws = distribution.sample_codes(1, np.random.RandomState(0))[:, 0]
+    ranks = outcome_ranks(distribution, draws, 3000).reshape(-1, 20)
+    covered = []
+    for line in range(len(ranks)):
+        (level,) = Calibration("outcomes", ranks[line, :-1], 3000).levels(coverage)
+        row = distribution.rows(np.array([20 * line + 19]))
+        (found,), _ = outcome_sets(row, level, 3000, True)
+        inside = (found == draws[20 * line + 19]).all(axis=1).any()
+        assert inside == (ranks[line, -1] <= level)
+        covered.append(inside)
+    assert np.mean(covered) > coverage - 3 * np.sqrt(0.21 / len(covered))
+
+
+def test_calibration_of_another_model(fitted):
+    model, data = fitted
+    calibration = model.calibrate_sets(data.X[300:600], data.Y[300:600], kind="variables")
+    other = GBNC(max_parents=0).fit(data.X[:300], data.Y.iloc[:300, :2])
+    with pytest.raises(ValueError, match="calibration is of 4 class variables, but the model has 2"):
+        other.predict_set(data.X[:5], calibration=calibration)

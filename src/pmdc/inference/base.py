@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from pmdc.checks import check_count, suggest
+from pmdc.checks import check_count
 from pmdc.columns import MISSING, UNKNOWN, Array, Codes, Floats
-from pmdc.inference.evidence import read_evidence
+from pmdc.inference.evidence import read_evidence, variable_number
 from pmdc.inference.junction_tree import NO_EVIDENCE, ImpossibleEvidenceError
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class BaseDistribution(ABC):
     n_rows : int
         The number of rows.
     """
+
+    evidence: Codes | None = None
+    """Codes of what is known of each row, shape (n_rows, K); -1 is unknown."""
 
     def __init__(self, class_table: ClassTable, n_rows: int):
         self.class_table = class_table
@@ -140,7 +143,7 @@ class BaseDistribution(ABC):
             return codes, np.log(flat[np.arange(len(flat)), best])
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        """E[prod_k w_k(Y_k)] of each row, for a positive weight of each state, and the marginals so reweighted."""
+        """log E[prod_k w_k(Y_k)] of each row, for a positive weight of each state, and the marginals so reweighted."""
         return self.enumerate().tilted(weights)
 
     def given_codes(self, evidence: Codes) -> BaseDistribution:
@@ -244,8 +247,7 @@ class BaseDistribution(ABC):
             States. The array has the common type of the states, or holds objects if class variables differ
             in the kind of their states.
         """
-        if n < 0:
-            raise ValueError(f"n={n}: the number of draws must not be negative.")
+        check_count("n", n, 0)
         return self.states_of(self.sample_codes(n, check_random_state(random_state)))
 
     def given(self, evidence: Any) -> BaseDistribution:
@@ -294,7 +296,8 @@ class BaseDistribution(ABC):
         if set(first) & set(second):
             raise ValueError(f"one={one!r} and other={other!r} must have no class variable in common.")
         sizes = self.class_table.sizes
-        joint = self.joint([*first, *second]).reshape(len(self), prod(sizes[v] for v in first), -1)
+        shape = len(self), prod(sizes[v] for v in first), prod(sizes[v] for v in second)
+        joint = self.joint([*first, *second]).reshape(shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_apart = np.log(joint.sum(axis=2, keepdims=True)) + np.log(joint.sum(axis=1, keepdims=True))
             terms = np.where(joint > 0, joint * (np.log(joint) - log_apart), 0.0)
@@ -338,14 +341,11 @@ class BaseDistribution(ABC):
 
     def _numbers(self, argument: str, names: str | Sequence[str]) -> list[int]:
         """The numbers of class variables called by name."""
-        known = list(self.class_table.names)
-        listed = [names] if isinstance(names, str) else list(names)
-        for name in listed:
-            if name not in known:
-                raise ValueError(f"{argument} names {name!r}, which is no class variable{suggest(name, known)}")
-        if not listed or len(set(listed)) < len(listed):
+        listed = list(names) if isinstance(names, (list, tuple, set, frozenset, np.ndarray)) else [names]
+        numbers = [variable_number(self.class_table, argument, name) for name in listed]
+        if not numbers or len(set(numbers)) < len(numbers):
             raise ValueError(f"{argument}={names!r}: name at least one class variable, and each once.")
-        return [known.index(name) for name in listed]
+        return numbers
 
     def _warn_unknown(self, Y: Any, unknown: npt.NDArray[np.bool_]) -> None:
         for k in np.flatnonzero(unknown.any(axis=0)):

@@ -144,7 +144,7 @@ class JointDistribution(BaseDistribution):
         most = [float(np.log(weight.max())) for weight in weights]  # the tree wants no logarithm above zero
         tables = [table - shift for table, shift in zip(tables, most, strict=True)]
         log_total, marginals = self.junction_tree.weighted_marginals(tables, self.evidence)
-        return np.exp(log_total - self.log_evidence + sum(most)), marginals
+        return log_total - self.log_evidence + sum(most), marginals
 
     def log_prob_codes(self, codes: Codes) -> Floats:
         impossible = np.zeros(len(self), dtype=bool)

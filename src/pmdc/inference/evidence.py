@@ -13,6 +13,17 @@ from pmdc.columns import MISSING, UNKNOWN, Array, Codes, as_objects, encode_valu
 from pmdc.inference.junction_tree import NO_EVIDENCE
 
 
+def variable_number(class_table: Any, argument: str, name: Any) -> int:
+    """The number of a class variable by its name, as it was given or as the library calls it."""
+    names = list(class_table.names)
+    if name in names:
+        return names.index(name)
+    given = getattr(class_table, "given_names", None)
+    if given is not None and name in list(given):
+        return list(given).index(name)
+    raise ValueError(f"{argument} names {name!r}, which is no class variable{suggest(name, names)}")
+
+
 def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
     """Codes of what is given, shape (n_rows, K); -1 where nothing is.
 
@@ -26,7 +37,7 @@ def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
     names = list(class_table.names)
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        given = {name: frame[name].to_native() for name in frame.columns}
+        given = {name: series.to_native() for name, series in zip(frame.columns, frame.iter_columns(), strict=True)}
     if not isinstance(given, Mapping):
         codes = class_table.encode(given, unknown="mark", missing="mark")
         if len(codes) != n_rows:
@@ -38,17 +49,20 @@ def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
         return np.where(codes == MISSING, NO_EVIDENCE, codes)
     codes = np.full((n_rows, len(names)), NO_EVIDENCE)
     for name, value in given.items():
-        if name not in names:
-            raise ValueError(f"given names {name!r}, which is no class variable{suggest(name, names)}")
-        k = names.index(name)
+        k = variable_number(class_table, "given", name)
         codes[:, k] = _read_states(name, value, class_table.states[k], n_rows)
     return codes
 
 
-def _read_states(name: str, value: Any, states: Array, n_rows: int) -> Codes:
+def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
     """One state for all rows, or one for each of them."""
     if _is_single(value, states):
-        values, row = as_objects([value]), None
+        values, row = as_objects([value.item() if isinstance(value, np.ndarray) else value]), None
+    elif isinstance(value, (Mapping, set, frozenset)) or np.ndim(value) > 1:
+        raise ValueError(
+            f"given[{name!r}] is a {type(value).__name__} of {max(np.ndim(value), 1)} dimension(s): give one state for "
+            "all rows, or a list with one for each row."
+        )
     else:
         series = nw.from_native(value, series_only=True, pass_through=True)
         values = as_objects(series.to_list() if isinstance(series, nw.Series) else list(value))
@@ -69,15 +83,12 @@ def _read_states(name: str, value: Any, states: Array, n_rows: int) -> Codes:
 
 def _is_single(value: Any, states: Array) -> bool:
     """Whether this is one state, not many: a state may itself be a tuple."""
-    if isinstance(value, (str, bytes)) or (np.ndim(value) == 0 and not hasattr(value, "__len__")):
+    if isinstance(value, (str, bytes)) or (np.ndim(value) == 0 and not isinstance(value, (Mapping, set, frozenset))):
         return True
-    try:
-        return value in states.tolist()
-    except (TypeError, ValueError):  # arrays and series compare element by element
-        return False
+    return isinstance(value, tuple) and value in states.tolist()
 
 
-def _not_a_state(name: str, value: Any, states: Array, row: int | None) -> ValueError:
+def _not_a_state(name: Any, value: Any, states: Array, row: int | None) -> ValueError:
     where = "" if row is None else f", row {row}"
     return ValueError(
         f"given, class variable {name!r}{where}: {show(value)} is not among its states "

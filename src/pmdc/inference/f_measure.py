@@ -32,6 +32,9 @@ from pmdc.inference.losses import Choice, Loss
 _ALL_SIZES = 4096
 """Up to so many cells all sizes of a micro-averaged prediction are tried."""
 _MOST_NUMBERS = 2**27
+"""Numbers that the terms of a micro-averaged decision may have (1 GiB); more cells are refused."""
+_CELLS = 2**20
+"""Numbers that the terms of some rows may have."""
 
 
 class FMeasure(Loss):
@@ -49,7 +52,8 @@ class FMeasure(Loss):
     Notes
     -----
     "samples" and "macro" are exact. "micro" is exact up to 4,096 cells (rows times class variables); above, sizes of
-    the prediction are searched from a coarse grid to a fine one, and `proved` is False.
+    the prediction are searched from a coarse grid to a fine one, and `proved` is False. Some 50,000 cells are the most:
+    beyond, it is refused, and parts of the table must be decided on their own.
 
     Examples
     --------
@@ -96,6 +100,8 @@ class FMeasure(Loss):
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
         positive = self.positives(distribution.class_table)
+        if not len(distribution):
+            return Choice.exact(np.empty((0, len(positive)), dtype=np.int64), np.empty(0))
         decide = {"samples": _by_row, "macro": _by_variable, "micro": _by_cell}[self.average]
         predicted, expected, proved = decide(distribution, positive)
         codes = np.where(predicted, positive, 1 - positive)
@@ -111,11 +117,11 @@ def _nodes(n_cells: int) -> tuple[Floats, Floats]:
 
 
 def _generating(distribution: BaseDistribution, positive: Codes, t: float) -> tuple[Floats, Floats]:
-    """E[t^S] of each row, S its number of positive states, and E[Y_k t^S] for each class variable."""
+    """log E[t^S] of each row, S its number of positive states, and E[Y_k t^S] / E[t^S] for each class variable."""
     weights = [np.where(np.arange(2) == code, t, 1.0) for code in positive]
-    total, marginals = distribution.tilted(weights)
-    terms = np.column_stack([marginal[:, code] for marginal, code in zip(marginals, positive, strict=True)])
-    return total, total[:, None] * terms
+    log_total, marginals = distribution.tilted(weights)
+    shares = np.column_stack([marginal[:, code] for marginal, code in zip(marginals, positive, strict=True)])
+    return log_total, shares
 
 
 def _nothing(distribution: BaseDistribution, positive: Codes) -> Floats:
@@ -124,12 +130,22 @@ def _nothing(distribution: BaseDistribution, positive: Codes) -> Floats:
 
 
 def _by_row(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    """In pieces that fit into memory: terms for all sizes take the square of the number of class variables."""
+    step = max(1, _CELLS // len(positive) ** 2)
+    pieces = [
+        _some_rows(distribution.rows(slice(start, start + step)), positive)
+        for start in range(0, len(distribution), step)
+    ]
+    return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), True
+
+
+def _some_rows(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats]:
     n_rows, n_variables = len(distribution), len(positive)
     sizes = np.arange(1, n_variables + 1)
     terms = np.zeros((n_variables, n_rows, n_variables))  # size of the prediction, row, class variable
     for t, weight in zip(*_nodes(n_variables), strict=True):
-        _, each = _generating(distribution, positive, t)
-        terms += (weight * t ** (sizes - 1.0))[:, None, None] * each
+        log_total, shares = _generating(distribution, positive, t)
+        terms += weight * np.exp(log_total + (sizes[:, None] - 1) * np.log(t))[:, :, None] * shares
     order = np.argsort(-terms, axis=2, kind="stable")
     best_first = np.take_along_axis(terms, order, axis=2)
     values = 2 * np.cumsum(best_first, axis=2)[sizes - 1, :, sizes - 1]
@@ -138,7 +154,7 @@ def _by_row(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Float
     predicted = np.zeros((n_rows, n_variables), dtype=bool)
     for row in np.flatnonzero(size):
         predicted[row, order[size[row] - 1, row, : size[row]]] = True
-    return predicted, values.max(axis=0), True
+    return predicted, values.max(axis=0)
 
 
 def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
@@ -176,9 +192,9 @@ def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floa
     shares = np.empty((n_cells, len(nodes)))  # E[Y_c t^S] / E[t^S]
     log_total = np.empty(len(nodes))  # log E[t^S], S over all rows
     for q, t in enumerate(nodes):
-        each, terms = _generating(distribution, positive, t)
-        shares[:, q] = (terms / each[:, None]).ravel()
-        log_total[q] = np.log(each).sum()
+        log_each, terms = _generating(distribution, positive, t)
+        shares[:, q] = terms.ravel()
+        log_total[q] = log_each.sum()
 
     def values(sizes: Codes) -> Floats:
         result = np.empty(len(sizes))

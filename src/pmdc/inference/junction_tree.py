@@ -41,6 +41,9 @@ loops run over the rows of a block."""
 _CHUNK_BYTES = 2**21
 """A thread takes as many blocks at once as have tables of about this size."""
 
+_MOST_VARIANTS = 100
+"""Trees for groups of class variables that are kept for the next time they are asked for."""
+
 TOTAL_TOLERANCE = 1e-5
 """How far from one the probability of a row may add up: enough for tables that once were float32."""
 TIE_TOLERANCE = 1e-12
@@ -142,14 +145,16 @@ class JunctionTree:
         self.last = frozenset(last)
         self.memory_budget = int(memory_budget)
         _check_structure(self.sizes, self.parents)
+        together = [tuple(group) for group in together]
         scopes = eliminate(self.sizes, moral_graph(self.parents, together), self.last)
         self.order = tuple(scopes)
         self._position = {variable: i for i, variable in enumerate(self.order)}
         self.cliques = self._assemble(scopes)
         self.width = max(len(scope) for scope in scopes.values()) - 1
         self.cells = sum(self._cells(clique.scope) for clique in self.cliques)
-        # Tables, messages, distributions and beliefs; and at most as much as the tables, twice, for the answer.
-        self.bytes_per_row = 8 * (3 * self._table_cells + self._lines + self._belief_lines)
+        # Tables, messages, distributions and beliefs; and, twice, what is asked for: at most the tables or a group.
+        answer = max([self._table_cells, *(self._cells(group) for group in together)])
+        self.bytes_per_row = 8 * (self._table_cells + self._lines + self._belief_lines + 2 * answer)
         self._refuse_too_wide()
 
     def _assemble(self, scopes: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
@@ -209,6 +214,8 @@ class JunctionTree:
                     f"{len(together or last)} class variables are too many to be asked for together: {error} Or ask "
                     "for fewer of them."
                 ) from None
+            if len(variants) > _MOST_VARIANTS:
+                variants.pop(next(iter(variants)))
         return variants[key]
 
     def holds(self, variables: Sequence[int]) -> bool:
@@ -301,7 +308,8 @@ class JunctionTree:
 
         self._run(tables, evidence, few, logs=True, n_lines=self._belief_lines)
         rows = np.repeat(np.arange(n_rows), k)
-        log_prob = outcome_log_prob(self.parents, tables, codes.reshape(n_rows * k, -1), rows).reshape(n_rows, k)
+        flat = codes.reshape(n_rows * k, len(self.sizes))
+        log_prob = outcome_log_prob(self.parents, tables, flat, rows).reshape(n_rows, k)
         if evidence is not None:  # where there are fewer possible outcomes than k
             contradicted = (evidence[:, None] != NO_EVIDENCE) & (evidence[:, None] != codes)
             log_prob[contradicted.any(axis=2)] = -np.inf

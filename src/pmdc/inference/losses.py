@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import suggest
 from pmdc.inference.base import BaseDistribution, ClassTable, Codes, Floats
+from pmdc.inference.evidence import variable_number
+from pmdc.inference.junction_tree import NO_EVIDENCE
 
 
 class Choice(NamedTuple):
@@ -92,14 +93,12 @@ class CostLoss(Loss):
 
     def matrices(self, class_table: ClassTable) -> list[Floats]:
         """The cost matrix of each class variable: rows are true states, columns predicted ones."""
-        names = list(class_table.names)
-        for name in self.costs:
-            if name not in names:
-                raise ValueError(f"costs names {name!r}, which is no class variable{suggest(name, names)}")
-        return [
-            _cost_matrix(name, self.costs.get(name, 1.0), size)
-            for name, size in zip(names, class_table.sizes, strict=True)
-        ]
+        if not isinstance(self.costs, Mapping):
+            raise TypeError(f"costs={self.costs!r} must be a mapping from class variables to what mistakes cost.")
+        costs: list[tuple[Any, Any]] = [(name, 1.0) for name in class_table.names]
+        for name, cost in self.costs.items():
+            costs[variable_number(class_table, "costs", name)] = name, cost
+        return [_cost_matrix(*cost, size) for cost, size in zip(costs, class_table.sizes, strict=True)]
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
         """Of each class variable the state of least expected cost; of equals, the first."""
@@ -107,12 +106,15 @@ class CostLoss(Loss):
             marginal @ matrix
             for marginal, matrix in zip(distribution.marginals(), self.matrices(distribution.class_table), strict=True)
         ]
+        if distribution.evidence is not None:  # what is known is predicted as it is, whatever that costs
+            for known, risk in zip(distribution.evidence.T, risks, strict=True):
+                risk[(known[:, None] != NO_EVIDENCE) & (known[:, None] != np.arange(risk.shape[1]))] = np.inf
         codes = np.column_stack([risk.argmin(axis=1) for risk in risks])
         expected = np.sum([risk.min(axis=1) for risk in risks], axis=0)
         return Choice(codes, expected, np.zeros(len(codes)), np.ones(len(codes), dtype=bool))
 
 
-def _cost_matrix(name: str, cost: Any, size: int) -> Floats:
+def _cost_matrix(name: Any, cost: Any, size: int) -> Floats:
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
     if isinstance(cost, str):
         if cost not in ("absolute", "squared"):
@@ -163,14 +165,13 @@ class BlockLoss(Loss):
     def groups(self, class_table: ClassTable) -> tuple[list[list[int]], Floats]:
         """The numbers of the class variables of each group, and how much it counts."""
         names = list(class_table.names)
+        if isinstance(self.blocks, str) or not isinstance(self.blocks, Sequence):
+            raise TypeError(f"blocks={self.blocks!r} must be a list of lists of class variables.")
         groups: list[list[int]] = []
         for block in self.blocks:
-            if isinstance(block, str) or not len(block):
+            if isinstance(block, str) or not isinstance(block, Sequence) or not len(block):
                 raise ValueError(f"blocks holds {block!r}: each block is a list of at least one class variable.")
-            for name in block:
-                if name not in names:
-                    raise ValueError(f"blocks names {name!r}, which is no class variable{suggest(name, names)}")
-            groups.append([names.index(name) for name in block])
+            groups.append([variable_number(class_table, "blocks", name) for name in block])
         members = [k for group in groups for k in group]
         for k in members:
             if members.count(k) > 1:

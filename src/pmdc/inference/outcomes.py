@@ -184,19 +184,23 @@ class OutcomeDistribution(BaseDistribution):
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
         log_weights = [np.log(weight) for weight in weights]
         log_w = np.sum([w[self.outcomes[:, k]] for k, w in enumerate(log_weights)], axis=0)
-        listed = np.exp(self.log_p + log_w)
-        total = listed.sum(axis=1)
+        log_listed = self.log_p + log_w
+        means = [case.unlisted_weight(weights, np.exp(log_w)) if case.n_unlisted else None for case in self._cases]
+        with np.errstate(divide="ignore"):
+            log_mean = np.array([-np.inf if mean is None else np.log(mean[0]) for mean in means])[self._case]
+            log_rest = np.where(self.rest > 0, np.log(self.rest), -np.inf) + log_mean
+        log_total = np.asarray(logsumexp(np.column_stack([log_listed, log_rest]), axis=1))
+        shares = np.exp(log_listed - log_total[:, None])
+        rest_share = np.exp(log_rest - log_total)
         marginals = []
         for k, size in enumerate(self.class_table.sizes):
-            marginals.append(listed @ (self.outcomes[:, k, None] == np.arange(size)))
-        for number, case in enumerate(self._cases):
-            if case.n_unlisted:
-                rows = np.flatnonzero(self._case == number)
-                mean, parts = case.unlisted_weight(weights, np.exp(log_w))
-                total[rows] += self.rest[rows] * mean
-                for marginal, part in zip(marginals, parts, strict=True):
-                    marginal[rows] += self.rest[rows, None] * part
-        return total, [marginal / marginal.sum(axis=1, keepdims=True) for marginal in marginals]
+            marginal = shares @ (self.outcomes[:, k, None] == np.arange(size))
+            for number, mean in enumerate(means):
+                if mean is not None and mean[0] > 0:
+                    rows = self._case == number
+                    marginal[rows] += rest_share[rows, None] * (mean[1][k] / mean[0])
+            marginals.append(marginal / marginal.sum(axis=1, keepdims=True))
+        return log_total, marginals
 
     def given_codes(self, evidence: Codes) -> OutcomeDistribution:
         known = merge_evidence(self.evidence, evidence)

@@ -6,13 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmdc.checks import check_count
-from pmdc.inference.base import BaseDistribution, Codes, Floats, all_outcomes
+from pmdc.inference.base import BaseDistribution, Codes, Floats, all_outcomes, contradicts
+from pmdc.inference.junction_tree import NO_EVIDENCE
 from pmdc.inference.losses import Choice, HammingLoss, Loss
 
 _CELLS = 2**22
 """Numbers that a table over all outcomes of some rows may have at once."""
+_MOST_OUTCOMES = 2**18
+"""Up to so many outcomes the balls of all are compared."""
+_MOST_CALLS = 2**20
+"""Pairs of outcomes for which a function may be called one by one."""
 
 
 # One mistake is forgiven --------------------------------------------------------------------------------------
@@ -22,25 +28,26 @@ class SubExactLoss(Loss):
     """Whether more than one class variable is wrong.
 
     The expected loss of an outcome is one minus the probability of its ball: of itself and all outcomes that differ
-    from it in one class variable. It is exact for any outcome. Up to 4,096 outcomes all are compared. Above, the most
+    from it in one class variable. It is exact for any outcome. Up to 2**18 outcomes all are compared. Above, the most
     probable outcomes are listed, 32 and then more: what they and the probability of all others say about the best ball
     either proves the best one found, or `proved` is False.
     """
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        if distribution.n_outcomes <= 4096:
-            return self._among_all(distribution)
+        if distribution.n_outcomes <= _MOST_OUTCOMES:
+            return _as_known(distribution, self._among_all(distribution))
+        sizes = distribution.class_table.sizes
         n_rows = len(distribution)
-        codes = np.empty((n_rows, len(distribution.class_table.sizes)), dtype=np.int64)
+        codes = np.empty((n_rows, len(sizes)), dtype=np.int64)
         ball, proved = np.zeros(n_rows), np.zeros(n_rows, dtype=bool)
         for listed in (32, 256, 2048):
             rows = np.flatnonzero(~proved)
-            if not len(rows):
+            if not len(rows) or (listed > 32 and listed * (1 + sum(sizes) - len(sizes)) * len(sizes) > _CELLS):
                 break
             tops, log_prob = distribution.rows(rows).top_codes(min(listed, distribution.n_outcomes))
             for row, top, logs in zip(rows, tops, log_prob, strict=True):
                 codes[row], ball[row], proved[row] = self._among_listed(distribution, int(row), top, np.exp(logs))
-        return Choice(codes, np.maximum(1 - ball, 0.0), np.zeros(n_rows), proved)
+        return _as_known(distribution, Choice(codes, np.maximum(1 - ball, 0.0), np.zeros(n_rows), proved))
 
     def _among_all(self, distribution: BaseDistribution) -> Choice:
         sizes = distribution.class_table.sizes
@@ -92,6 +99,13 @@ def _balls(codes: Codes, sizes: tuple[int, ...]) -> Codes:
     return np.stack(balls, axis=1)
 
 
+def _as_known(distribution: BaseDistribution, choice: Choice) -> Choice:
+    """With known states as they are, which makes no loss greater that only counts mistakes."""
+    if distribution.evidence is None:
+        return choice
+    return choice._replace(codes=np.where(distribution.evidence == NO_EVIDENCE, choice.codes, distribution.evidence))
+
+
 # Any function -------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +119,7 @@ class CustomLoss(Loss):
         faster if it takes two arrays of shape (m, K) as well and returns m numbers; whether it does is found out.
     enumerate_up_to : int
         Up to so many outcomes the expected loss of all of them is computed, exactly (for a function that only takes one
-        pair, up to the square root of 64 times as many).
+        pair, up to 1,024).
     n_samples : int
         Draws from which expectations are estimated where there are more outcomes; five times as many for the best
         candidates, and for the expectation that is reported.
@@ -118,7 +132,9 @@ class CustomLoss(Loss):
     Their expected losses are estimated from the most probable outcomes, which are weighted exactly, and draws from the
     rest.
     The estimate that is reported comes from new draws, so that it is not better than it should be for having been
-    chosen.
+    chosen. As always with draws, a loss that is huge for outcomes too rare to be drawn is underestimated, and so is its
+    standard error. What is known (`given`) is predicted as it is. All rows use the same random numbers: the prediction
+    for a row does not depend on the others.
 
     Examples
     --------
@@ -148,10 +164,14 @@ class CustomLoss(Loss):
         if not len(distribution):
             return Choice.exact(np.empty((0, len(distribution.class_table.sizes)), dtype=np.int64), np.empty(0))
         price = _Price(self.function, distribution)
-        most = self.enumerate_up_to if price.vectorised else int(8 * np.sqrt(self.enumerate_up_to))
+        most = self.enumerate_up_to if price.vectorised else min(self.enumerate_up_to, int(np.sqrt(_MOST_CALLS)))
         if distribution.n_outcomes <= most:
             return self._among_all(distribution, price)
-        rows = [self._in_row(distribution.rows(np.array([row])), price, random) for row in range(len(distribution))]
+        seed = int(random.randint(2**31 - 1))
+        rows = [
+            self._in_row(distribution.rows(np.array([row])), price, np.random.RandomState(seed))
+            for row in range(len(distribution))
+        ]
         codes, expected, error = zip(*rows, strict=True)
         return Choice(np.stack(codes), np.array(expected), np.array(error), np.zeros(len(rows), dtype=bool))
 
@@ -168,6 +188,8 @@ class CustomLoss(Loss):
         for start in range(0, len(distribution), step):
             rows = slice(start, start + step)
             risk = np.exp(distribution.rows(rows).enumerate().log_p) @ losses
+            if distribution.evidence is not None:
+                risk[contradicts(distribution.evidence[rows], outcomes)] = np.inf
             best[rows], expected[rows] = risk.argmin(axis=1), risk.min(axis=1)
         n_rows = len(distribution)
         return Choice(outcomes[best], expected, np.zeros(n_rows), np.ones(n_rows, dtype=bool))
@@ -181,12 +203,16 @@ class CustomLoss(Loss):
         drawn = np.unique(truths[len(top) :], axis=0)
         drawn = drawn[random.permutation(len(drawn))[: self.n_candidates]]
         hamming = HammingLoss().choose(row, random).codes
-        candidates = np.unique(np.vstack([top, hamming, drawn]), axis=0)
+        candidates = np.unique(np.vstack([top[prob > 0], hamming, drawn]), axis=0)
         risk = self._risk(price, truths, weights, candidates)
         # The few best are compared again, and improved, with more draws: what is chosen among many profits from chance.
-        truths, weights, _ = self._truths(row, top, prob, random, 5 * self.n_samples)
+        # Where an outcome has many neighbours, fewer draws must do.
+        n_neighbours = sum(row.class_table.sizes)
+        affordable = max(self.n_samples // 4, _CELLS // (n_neighbours * len(row.class_table.sizes)))
+        truths, weights, _ = self._truths(row, top, prob, random, min(5 * self.n_samples, affordable))
         few = candidates[np.argsort(risk, kind="stable")[:4]]
-        improved = [self._improve(price, truths, weights, start, row.class_table.sizes) for start in few]
+        fixed = None if row.evidence is None else row.evidence[0] != NO_EVIDENCE
+        improved = [self._improve(price, truths, weights, start, row.class_table.sizes, fixed) for start in few]
         best, _ = min(improved, key=lambda pair: pair[1])
         return best, *self._estimate(row, price, top, prob, best, random)
 
@@ -211,18 +237,30 @@ class CustomLoss(Loss):
         return np.vstack([top, others]), weights, rest
 
     def _risk(self, price: _Price, truths: Codes, weights: Floats, candidates: Codes) -> Floats:
-        pairs = np.repeat(np.arange(len(candidates)), len(truths))
-        losses = price(np.tile(truths, (len(candidates), 1)), candidates[pairs])
-        return losses.reshape(len(candidates), -1) @ weights
+        risk = np.empty(len(candidates))
+        step = max(1, _CELLS // truths.size)
+        for start in range(0, len(candidates), step):
+            some = candidates[start : start + step]
+            losses = price(np.tile(truths, (len(some), 1)), np.repeat(some, len(truths), axis=0))
+            risk[start : start + step] = losses.reshape(len(some), -1) @ weights
+        return risk
 
     def _improve(
-        self, price: _Price, truths: Codes, weights: Floats, start: Codes, sizes: tuple[int, ...]
+        self,
+        price: _Price,
+        truths: Codes,
+        weights: Floats,
+        start: Codes,
+        sizes: tuple[int, ...],
+        fixed: npt.NDArray[np.bool_] | None,
     ) -> tuple[Codes, float]:
-        """Go to the best outcome that differs in one class variable, as long as that helps."""
+        """Go to the best outcome that differs in one class variable that is not fixed, as long as that helps."""
         here = start
         lowest = float(self._risk(price, truths, weights, here[None])[0])
         while True:
             ball = _balls(here[None], sizes)[0]
+            if fixed is not None:
+                ball = ball[(ball[:, fixed] == here[fixed]).all(axis=1)]
             risk = self._risk(price, truths, weights, ball)
             if not risk.min() < lowest - 1e-12 * abs(lowest):
                 return here, lowest
@@ -256,7 +294,7 @@ class _Price:
         each = self._one_by_one(true, pred)
         try:
             together = np.asarray(function(true, pred), dtype=float)
-            self.vectorised = together.shape == each.shape and bool(np.array_equal(together, each))
+            self.vectorised = together.shape == each.shape and bool(np.allclose(together, each))
         except Exception:
             self.vectorised = False
 

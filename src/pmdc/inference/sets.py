@@ -1,18 +1,19 @@
 """Prediction sets: outcomes, or states of each class variable, that together are probable enough.
 
-Outcomes are taken in descending order of probability. The rank of an outcome is the probability of those before it; a
-set of some level has the outcomes whose rank is below the level, and no smaller set is as probable. If the model is
-right, the set has the true outcome with at least this probability.
+Outcomes are taken in descending order of probability until a level is reached: no smaller set is as probable. If the
+model is right, the set has the true outcome with at least this probability.
 
 Whether the model is right or not, held-out rows can calibrate the level (split conformal prediction; Vovk, Gammerman
-and Shafer, "Algorithmic Learning in a Random World", 2005). If n held-out rows and a new one are exchangeable, the rank
-of the new row's true outcome is equally likely to be at any place among the n + 1 ranks. So it is at most the
-ceil((n + 1) coverage)-th smallest of the held-out ranks with probability `coverage` or more. If there is no such rank,
-because the rows are too few, the set has everything.
+and Shafer, "Algorithmic Learning in a Random World", 2005). The rank of an outcome is the probability of those that are
+more probable; it depends on nothing else. If n held-out rows and a new one are exchangeable, the rank of the new row's
+true outcome is equally likely to be at any place among the n + 1 ranks. So it is at most the ceil((n + 1) coverage)-th
+smallest of the held-out ranks with probability `coverage` or more, and the set has all outcomes up to this rank. If
+there is no such rank, because the rows are too few, the set has everything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -20,9 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.inference.base import Array, BaseDistribution, Codes, Floats
+from pmdc.inference.junction_tree import TIE_TOLERANCE
 
 _SLACK = 1e-12
 """Rounding that a sum of probabilities may have lost."""
+_FEW_OUTCOMES = 1024
+"""Up to so many outcomes all are listed at once."""
+_CELLS = 2**22
+"""Numbers that lists of outcomes may have at once."""
 
 
 class OutcomeSets(NamedTuple):
@@ -57,42 +63,81 @@ class Calibration(NamedTuple):
 
 
 def outcome_ranks(distribution: BaseDistribution, codes: Codes, most: int) -> Floats:
-    """The probability of the outcomes before the given one; infinite if it is not among the `most` most probable."""
+    """The rank of one outcome of each row; infinite if more than `most` outcomes are more probable."""
     ranks = np.full(len(distribution), np.inf)
-    left = np.flatnonzero((codes >= 0).all(axis=1))
-    k = 0
-    while len(left) and k < min(most, distribution.n_outcomes):
-        k = min(max(16, 4 * k), most, distribution.n_outcomes)
-        tops, log_prob = distribution.rows(left).top_codes(k)
-        here = (tops == codes[left, None]).all(axis=2)
-        before = np.cumsum(np.exp(log_prob), axis=1) - np.exp(log_prob)
-        found = here.any(axis=1)
-        ranks[left[found]] = before[found, here[found].argmax(axis=1)]
-        left = left[~found]
+    known = np.flatnonzero((codes >= 0).all(axis=1))
+    own = np.full(len(distribution), -np.inf)
+    own[known] = distribution.log_prob_at(known, codes[known])
+    for rows, _, log_prob, complete in _lists(distribution, known, most):
+        prob = np.exp(log_prob)
+        above = log_prob > _tied_with(own[rows])[:, None]
+        found = ~above[:, -1] | complete
+        ranks[rows[found]] = (prob * above).sum(axis=1)[found]
+        rows[:] = np.where(found, -1, rows)
     return ranks
 
 
 def outcome_sets(
     distribution: BaseDistribution, level: float, most: int, inclusive: bool
 ) -> tuple[list[Codes | None], Floats]:
-    """The outcomes whose rank is below the level (or at it, if inclusive), with their probability; None for all."""
+    """Sets of outcomes and their probabilities; None is the set of all outcomes.
+
+    Of the level at least, and as small as possible; or, if inclusive, all outcomes whose rank is at most the level.
+    """
     sets: list[Codes | None] = [None] * len(distribution)
     prob = np.ones(len(distribution))
-    left = np.arange(len(distribution)) if np.isfinite(level) else np.arange(0)
-    k = 0
-    while len(left) and k < min(most, distribution.n_outcomes):
-        k = min(max(16, 4 * k), most, distribution.n_outcomes)
-        tops, log_prob = distribution.rows(left).top_codes(k)
-        total = np.cumsum(np.exp(log_prob), axis=1)
-        before = total - np.exp(log_prob)
-        inside = before <= level if inclusive else before < level - _SLACK
-        closed = ~inside[:, -1] | (k == distribution.n_outcomes)
-        for row, top, size, sums in zip(left, tops, inside.sum(axis=1), total, strict=True):
-            sets[row], prob[row] = top[:size], sums[size - 1]
-        for row in left[~closed]:
-            sets[row], prob[row] = None, 1.0
-        left = left[~closed]
+    everyone = np.arange(len(distribution)) if np.isfinite(level) else np.arange(0)
+    for rows, tops, log_prob, complete in _lists(distribution, everyone, most):
+        each = np.exp(log_prob)
+        total = np.cumsum(each, axis=1)
+        if inclusive:
+            ranks = np.stack([_ranks_of_list(*row) for row in zip(log_prob, each, strict=True)])
+            inside = ranks <= level + _SLACK
+            closed = ~inside[:, -1] | complete
+        else:
+            inside = total - each < level - _SLACK
+            inside[:, 0] = True
+            closed = (total[:, -1] >= level - _SLACK) | complete
+        for place, row in enumerate(rows):
+            if closed[place]:
+                size = int(inside[place].sum())
+                sets[row], prob[row] = tops[place, :size], total[place, size - 1]
+        rows[:] = np.where(closed, -1, rows)
     return sets, prob
+
+
+def _lists(distribution: BaseDistribution, rows: Codes, most: int) -> Iterator[tuple[Codes, Codes, Floats, bool]]:
+    """Longer and longer lists of the most probable outcomes of rows, which the caller sets to -1 when they are done.
+
+    Gives rows, codes, log probabilities, and whether all outcomes are listed. Rows come in pieces that fit into memory.
+    """
+    most = min(most, distribution.n_outcomes)
+    n_variables = len(distribution.class_table.sizes)
+    few = distribution.n_outcomes <= _FEW_OUTCOMES
+    width = distribution.n_outcomes if few else most
+    step = max(1, _CELLS // (width * n_variables))
+    for start in range(0, len(rows), step):
+        left = rows[start : start + step].copy()
+        k = 0
+        while len(left) and k < most:
+            k = most if few else min(max(16, 4 * k), most)
+            part = distribution.rows(left)
+            tops, log_prob = (part.enumerate() if few else part).top_codes(k)
+            yield left, tops, log_prob, k == distribution.n_outcomes
+            left = left[left >= 0]
+
+
+def _ranks_of_list(log_prob: Floats, prob: Floats) -> Floats:
+    """The rank of each outcome of a list of the most probable ones."""
+    order = np.argsort(-log_prob, kind="stable")
+    before = np.concatenate([[0.0], np.cumsum(prob[order])])
+    return before[np.searchsorted(-log_prob[order], -_tied_with(log_prob), side="left")]
+
+
+def _tied_with(log_prob: Floats) -> Floats:
+    """What is above this is more probable, and not only by rounding."""
+    finite = np.where(np.isneginf(log_prob), 0.0, log_prob)
+    return np.where(np.isneginf(log_prob), -np.inf, finite + TIE_TOLERANCE * np.maximum(1.0, np.abs(finite)))
 
 
 def state_ranks(marginal: Floats) -> Floats:
