@@ -38,7 +38,7 @@ _BLOCK_BYTES = 2**21
 _BLOCK_ROWS = 32, 128
 """Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
 loops run over the rows of a block."""
-_CHUNK_BYTES = 2**21
+_CHUNK_BYTES = 2**23
 """A thread takes as many blocks at once as have tables of about this size."""
 
 _MOST_VARIANTS = 100
@@ -524,27 +524,33 @@ class JunctionTree:
         block, n_blocks, n_threads = self._schedule(n_rows, n_lines)
         step = block * n_blocks
         chunks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        shape = n_blocks * self._table_cells + n_lines, block
         buffers: SimpleQueue[Floats] = SimpleQueue()
         for _ in range(min(n_threads, len(chunks))):
-            buffers.put(np.empty((n_blocks * self._table_cells + n_lines, block)))
+            buffers.put(_borrow(prod(shape)))
 
         def chunk(rows: slice) -> None:
-            lines = buffers.get()
+            buffer = buffers.get()
             try:
+                lines = buffer[: prod(shape)].reshape(shape)
                 work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
             finally:
-                buffers.put(lines)  # another thread may be waiting for it
+                buffers.put(buffer)  # another thread may be waiting for it
 
-        if min(n_threads, len(chunks)) <= 1:
-            for rows in chunks:
-                chunk(rows)
-            return
-        pool = ThreadPoolExecutor(n_threads)
         try:
-            for _ in pool.map(chunk, chunks):
-                pass
+            if min(n_threads, len(chunks)) <= 1:
+                for rows in chunks:
+                    chunk(rows)
+                return
+            pool = ThreadPoolExecutor(n_threads)
+            try:
+                for _ in pool.map(chunk, chunks):
+                    pass
+            finally:
+                pool.shutdown(cancel_futures=True)
         finally:
-            pool.shutdown(cancel_futures=True)
+            while not buffers.empty():
+                _give_back(buffers.get())
 
     def _schedule(self, n_rows: int, n_lines: int) -> tuple[int, int, int]:
         """Rows of a block, blocks of a chunk, and threads."""
@@ -576,6 +582,25 @@ class JunctionTree:
                 raise ValueError(f"tables[{k}] holds NaN or a probability above one: give log probabilities.")
             place += flat.shape[1]
         return lost
+
+
+_SPARE: list[Floats] = []
+"""Buffers of the last calls. Memory that is new in every call costs as much as the work on small batches."""
+_MOST_SPARE, _LARGEST_SPARE = 4, 2**24
+
+
+def _borrow(size: int) -> Floats:
+    """A buffer of so many numbers, at least."""
+    try:
+        buffer = _SPARE.pop()
+    except IndexError:
+        return np.empty(size)
+    return buffer if len(buffer) >= size else np.empty(size)
+
+
+def _give_back(buffer: Floats) -> None:
+    if buffer.nbytes <= _LARGEST_SPARE and len(_SPARE) < _MOST_SPARE:
+        _SPARE.append(buffer)
 
 
 def _sorted(codes: Codes, log_prob: Floats, modes: Codes) -> tuple[Codes, Floats]:

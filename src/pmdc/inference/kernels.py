@@ -191,17 +191,19 @@ def _factor(plan: Plan, f: int, block: int, n_blocks: int) -> int:
 
 
 @compiled(nogil=True)
-def _advance(sizes: Codes, width: int, strides: Codes, first: int, count: int, places: Codes, digits: Codes) -> None:
+def _advance(
+    sizes: Codes, c: int, width: int, strides: Codes, first: int, count: int, places: Codes, digits: Codes
+) -> None:
     """Go to the next configuration of the separator, the last class variable running fastest."""
     for axis in range(width, 0, -1):
         digits[axis] += 1
-        if digits[axis] < sizes[axis]:
+        if digits[axis] < sizes[c, axis]:
             for f in range(count):
                 places[f] += strides[first + f, axis]
             return
         digits[axis] = 0
         for f in range(count):
-            places[f] -= strides[first + f, axis] * (sizes[axis] - 1)
+            places[f] -= strides[first + f, axis] * (sizes[c, axis] - 1)
 
 
 @compiled(nogil=True)
@@ -256,7 +258,7 @@ def collect(plan: Plan, lines: Floats, block: int, n_blocks: int, log_total: Flo
             for cell in range(cells, cells + size):
                 for b in range(n_rows):
                     lines[cell, b] *= inverse[b]
-            _advance(plan.sizes[c], plan.width[c], plan.factor_strides, first, n_factors, places, digits)
+            _advance(plan.sizes, c, plan.width[c], plan.factor_strides, first, n_factors, places, digits)
         _rescale(lines, base + plan.message[c], plan.cells[c], plan.width[c] == 0, log_total, lost)
 
 
@@ -346,7 +348,7 @@ def collect_log(
                     _difference(potential[state], largest, lines[base + plan.conditional[c] + s * size + state])
             for b in range(n_rows):
                 lines[message, b] = largest[b]
-            _advance(plan.sizes[c], plan.width[c], plan.factor_strides, first, n_factors, places, digits)
+            _advance(plan.sizes, c, plan.width[c], plan.factor_strides, first, n_factors, places, digits)
         if plan.width[c] == 0:
             log_total += lines[base + plan.message[c]]
 
@@ -429,7 +431,7 @@ def distribute(plan: Plan, projection: Projection, lines: Floats, base: int) -> 
                     for b in range(n_rows):
                         lines[out, b] += lines[cell, b]
                     out += stride
-            _advance(plan.sizes[c], plan.width[c], projection.strides, first, count, places, digits)
+            _advance(plan.sizes, c, plan.width[c], projection.strides, first, count, places, digits)
 
 
 @compiled(nogil=True)
