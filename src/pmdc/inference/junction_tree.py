@@ -359,9 +359,11 @@ class JunctionTree:
         log_total = np.empty(n_rows)
 
         def sums(rows: slice | Codes, lines: Floats, logs: bool, lost: Marks) -> None:
-            total, part = np.empty(len(lost)), np.empty_like(out[rows])
+            total, part = np.empty(len(lost)), out[rows]  # a part of it for a slice, a copy for single rows
             self._kernels.beliefs(self._plan, projection, lines, logs, part, total, lost)
-            out[rows], log_total[rows] = part, total[: len(part)]
+            log_total[rows] = total[: len(part)]
+            if not isinstance(rows, slice):
+                out[rows] = part
 
         self._run_sums(tables, evidence, sums, n_lines if targets else self._lines)
         return out, log_total
