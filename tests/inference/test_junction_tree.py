@@ -159,7 +159,7 @@ def test_the_memory_is_as_foretold():
         answer = question(tables)
         peak = tracemalloc.get_traced_memory()[1] - sum(array.nbytes for array in answer)
         tracemalloc.stop()
-        assert peak <= n_rows * tree.bytes_per_row + 50_000  # the latter for Python's own objects
+        assert peak <= n_rows * tree.bytes_per_row + 100_000  # the latter for Python's own objects and threads
 
 
 def test_too_wide_is_refused_with_the_numbers():

@@ -271,9 +271,9 @@ class JunctionTree:
     def _split(self, out: Floats, targets: Sequence[Sequence[int]]) -> list[Floats]:
         answers, first = [], 0
         for target in targets:
-            table = out[:, first : first + self._cells(target)]
+            table = out[:, first : first + self._cells(target)].copy()
             first += table.shape[1]
-            table = table / table.sum(axis=1, keepdims=True)
+            table /= table.sum(axis=1, keepdims=True)
             answers.append(table.reshape(-1, *(self.sizes[v] for v in target)))
         return answers
 
