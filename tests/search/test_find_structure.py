@@ -248,7 +248,7 @@ def test_memory_is_stated_and_refused_above_the_limit(monkeypatch):
     # 20 x 2**19 ranks of 2 bytes, 2**20 regrets of 8 bytes and sinks of 1 byte.
     assert dynamic_programming.memory_needed(20, 1000) == 20 * 2**20 + 9 * 2**20
     assert dynamic_programming.memory_needed(20, 2**16) == 40 * 2**20 + 9 * 2**20
-    scores = {f"y{position}": {frozenset(): 0.0} for position in range(40)}
+    scores = random_scores(40, 0)
     with pytest.raises(ValueError, match=r"53,876,069,761,024 bytes .* 40 class .*method='integer-program'"):
         find_structure(scores, "dynamic-programming")
 
@@ -325,3 +325,39 @@ def test_local_search_of_more_than_64_class_variables():
     scores = random_scores(90, 0, sets=15)
     found = find_structure(scores, "local-search")
     assert is_dag(found.parents)
+
+
+# Groups that cannot stand on a cycle together -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "integer-program", "local-search"])
+def test_groups_are_searched_apart(method):
+    """Ten groups of eight, each of which may have parents in the group before it: 80 class variables in no time."""
+    scores, expected = {}, 0.0
+    for group in range(10):
+        own = random_scores(8, group)
+        rename = {name: f"{name}_{group}" for name in own}
+        for name, table in own.items():
+            renamed = {frozenset(rename[p] for p in parents): score for parents, score in table.items()}
+            # With this parent of the group before every set is better by one, so it is always taken.
+            before = {f"y0_{group - 1}"} if group else set()
+            scores[rename[name]] = {frozenset(): -1e6} | {
+                parents | before: score + len(before) for parents, score in renamed.items()
+            }
+        expected += find_structure(own, "dynamic-programming").score + 8 * (group > 0)
+    found = find_structure(scores, method)
+    assert is_dag(found.parents)
+    assert found.score == pytest.approx(expected)
+    if method != "local-search":
+        assert (found.status, found.gap) == ("optimal", 0.0)
+    assert found.method == {"auto": "dynamic-programming"}.get(method, method)
+
+
+def test_large_and_small_groups_by_different_methods():
+    large, small = random_scores(26, 3, sets=4), random_scores(5, 4)
+    scores = large | {
+        f"z{name}": {frozenset(f"z{p}" for p in ps): s for ps, s in table.items()} for name, table in small.items()
+    }
+    found = find_structure(scores)
+    assert found.score == pytest.approx(find_structure(large).score + find_structure(small).score)
+    assert found.method in ("integer-program and dynamic-programming", "integer-program")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from .files import read_scores, write_scores
-from .problem import build_problem, greedy_dag, settle_ties
+from .problem import Outcome, Problem, build_problem, greedy_dag, settle_ties, split
 from .structure import Edge, Structure, check_edges, check_method, check_scores, check_time_limit
 
 __all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_scores"]
@@ -38,7 +38,9 @@ def find_structure(
     method : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
         "dynamic-programming" goes through all subsets of the class variables, in time and memory that double
         with each of them. "integer-program" solves the integer program (P2) of the paper by branch and cut.
-        "auto" takes the first up to 24 class variables and the second above. Both are exact, the integer
+        Class variables that cannot stand on a cycle together, because no chain of possible parents leads from
+        one to the other and back, are searched apart from each other. "auto" takes the first for groups of up to
+        24 class variables and the second for larger ones. Both are exact, the integer
         program up to the solver's tolerance: scores that differ by less than about a millionth of what the
         best DAG loses against the best parent set of every class variable count as equal. "local-search" goes
         from order to order of the class variables; it is fast and usually right, but proves little: `bound` is
@@ -91,11 +93,44 @@ def find_structure(
     table = check_scores(scores)
     required, forbidden = check_edges(tuple(table), required_edges, forbidden_edges)
     problem = build_problem(table, required, forbidden)
-    first = greedy_dag(problem)
+    used: dict[str, None] = {}
+    found = [-1] * len(table)
+    least_regret, status = 0.0, "optimal"
+    for part in split(problem):
+        chosen = method
+        if method == "auto":
+            small = len(part.members) <= _LARGEST_DYNAMIC_PROGRAM
+            chosen = "dynamic-programming" if small else "integer-program"
+        outcome = _solve(part.problem, chosen, deadline)
+        used[chosen] = None
+        least_regret += outcome.least_regret
+        if outcome.status != "optimal" and status == "optimal":
+            status = outcome.status
+        for child, rank, whole in zip(part.members, outcome.ranks, part.whole_ranks, strict=True):
+            found[child] = whole[rank]
 
-    if method == "auto":
-        small = len(table) <= _LARGEST_DYNAMIC_PROGRAM
-        method = "dynamic-programming" if small else "integer-program"
+    ranks = settle_ties(problem, found)
+    score = problem.total_score(ranks)
+    bound = score
+    if status != "optimal":
+        best_of_each = problem.total_score([0] * len(ranks))
+        bound = max(score, best_of_each - least_regret)
+    return Structure(
+        parents=problem.parents(ranks),
+        score=score,
+        bound=bound,
+        gap=(bound - score) / max(1.0, abs(score)),
+        status=status,
+        seconds=time.perf_counter() - started,
+        method=" and ".join(used),
+    )
+
+
+def _solve(problem: Problem, method: str, deadline: float) -> Outcome:
+    """The best DAG of class variables that may stand on a cycle together."""
+    first = greedy_dag(problem)
+    if problem.total_regret(first.ranks) <= first.least_regret:
+        return first._replace(status="optimal")
     # Imported here because numba and SCIP take longer to import than most users' searches take to run.
     if method == "dynamic-programming":
         from .dynamic_programming import solve
@@ -103,20 +138,4 @@ def find_structure(
         from .integer_program import solve
     else:
         from .orders import solve
-    outcome = solve(problem, first, deadline)
-
-    ranks = settle_ties(problem, outcome.ranks)
-    score = problem.total_score(ranks)
-    bound = score
-    if outcome.status != "optimal":
-        best_of_each = problem.total_score([0] * len(ranks))
-        bound = max(score, best_of_each - outcome.least_regret)
-    return Structure(
-        parents=problem.parents(ranks),
-        score=score,
-        bound=bound,
-        gap=(bound - score) / max(1.0, abs(score)),
-        status=outcome.status,
-        seconds=time.perf_counter() - started,
-        method=method,
-    )
+    return solve(problem, first, deadline)

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
 from .structure import show_set
 
 
@@ -84,6 +88,61 @@ def build_problem(
         values.append(tuple(allowed[mask] for mask in ranked))
     regrets = tuple(tuple(row[0] - score for score in row) for row in values)
     return Problem(tuple(scores), tuple(masks), tuple(values), regrets)
+
+
+class Part(NamedTuple):
+    """Class variables that may stand on a cycle together, as a problem of their own."""
+
+    members: tuple[int, ...]
+    """Their positions in the whole problem."""
+    problem: Problem
+    whole_ranks: tuple[tuple[int, ...], ...]
+    """For each of them the rank in the whole problem of each of its parent sets here."""
+
+
+def split(problem: Problem) -> list[Part]:
+    """The strongly connected components of the graph of possible parents.
+
+    No cycle leaves a component, so each can be solved on its own: of the parent sets of a class variable that are alike
+    within the component, only the best counts. What is lost by the best DAG is the sum over the components.
+    """
+    count = len(problem.names)
+    possible = [0] * count
+    for child, row in enumerate(problem.masks):
+        for mask in row:
+            possible[child] |= mask
+    edges = [(parent, child) for child, mask in enumerate(possible) for parent in members(mask)]
+    graph = csr_array((np.ones(len(edges)), tuple(zip(*edges, strict=True)) or ([], [])), shape=(count, count))
+    _, component = connected_components(graph, directed=True, connection="strong")
+    parts = []
+    for number in dict.fromkeys(component.tolist()):
+        inside = tuple(np.flatnonzero(component == number).tolist())
+        place = {position: i for i, position in enumerate(inside)}
+        masks, ranks = [], []
+        for child in inside:
+            seen: dict[int, int] = {}
+            for rank, mask in enumerate(problem.masks[child]):
+                seen.setdefault(sum(1 << place[p] for p in members(mask) if p in place), rank)
+            kept = _without_supersets(seen)
+            masks.append(tuple(kept))
+            ranks.append(tuple(kept.values()))
+        part = Problem(
+            names=tuple(problem.names[child] for child in inside),
+            masks=tuple(masks),
+            scores=tuple(tuple(problem.scores[c][r] for r in row) for c, row in zip(inside, ranks, strict=True)),
+            regrets=tuple(tuple(problem.regrets[c][r] for r in row) for c, row in zip(inside, ranks, strict=True)),
+        )
+        parts.append(Part(inside, part, tuple(ranks)))
+    return parts
+
+
+def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
+    """Without the sets that contain a better one: they are no more allowed, and worth less."""
+    kept: dict[int, int] = {}
+    for mask, rank in ranks.items():  # best first
+        if not any(other & mask == other for other in kept):
+            kept[mask] = rank
+    return kept
 
 
 def _nothing_left(child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]) -> str:

@@ -37,7 +37,8 @@ class Structure:
     seconds : float
         Wall-clock time of the search.
     method : str
-        The method that was used, never "auto".
+        The method that was used, never "auto"; two joined by " and " where groups of class variables that cannot
+        stand on a cycle together were searched by different ones.
     """
 
     parents: dict[str, frozenset[str]]
