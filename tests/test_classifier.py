@@ -546,3 +546,25 @@ def test_a_network_too_wide_for_the_memory_budget_is_refused():
         GBNC(GaussianNB(), memory_budget=100).fit(data.X, data.Y)
     with pytest.raises(ValueError, match=r"memory_budget=0"):
         GBNC(memory_budget=0).fit(data.X, data.Y)
+
+
+def test_a_search_that_is_stopped_says_so():
+    data = make_network(300, n_class_variables=6, random_state=0)
+    model = GBNC(GaussianNB(), search="dynamic-programming", time_limit=1e-9)
+    with pytest.warns(UserWarning, match=r"stopped \(time limit\) before the best DAG was proved.*Raise time_limit"):
+        model.fit(data.X, data.Y)
+    assert model.structure_.status == "time limit"
+    assert model.structure_.bound > model.structure_.score
+    assert model.predict(data.X).shape == data.Y.shape
+    best = GBNC(GaussianNB(), time_limit=100).fit(data.X, data.Y)
+    assert best.structure_.status == "optimal"
+    assert model.structure_.score <= best.structure_.score <= model.structure_.bound
+    with pytest.raises(ValueError, match="time_limit=0"):
+        GBNC(time_limit=0).fit(data.X, data.Y)
+
+
+def test_local_search_of_the_structure():
+    data = make_network(300, n_class_variables=6, random_state=0)
+    found = GBNC(GaussianNB(), search="local-search").fit(data.X, data.Y).structure_
+    assert found.method == "local-search"
+    assert found.score == pytest.approx(GBNC(GaussianNB()).fit(data.X, data.Y).structure_.score)

@@ -45,6 +45,7 @@ from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
 from pmdc.partition import Partition
 from pmdc.search import METHODS, Structure, find_structure
+from pmdc.search.structure import check_time_limit
 from pmdc.table import Codes, Features, Floats
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class GBNC(MultiDimensionalClassifier):
         Which columns of X are discrete. "from_dtype": categories, strings and booleans.
     search : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
         How the best DAG is found (`pmdc.search.find_structure`).
+    time_limit : float, default=None
+        Seconds for this search; None is no limit. Where it is reached, the best DAG so far is taken, a warning says so,
+        and `structure_` has the bound and the gap.
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
     backoff : {"parents", "none", "paper"}, default="parents"
@@ -164,6 +168,7 @@ class GBNC(MultiDimensionalClassifier):
         max_candidates: int | None = None,
         discrete_features: Any = "from_dtype",
         search: str = "auto",
+        time_limit: float | None = None,
         required_edges: Iterable[tuple[str, str]] | None = None,
         forbidden_edges: Iterable[tuple[str, str]] | None = None,
         backoff: str = "parents",
@@ -181,6 +186,7 @@ class GBNC(MultiDimensionalClassifier):
         self.max_candidates = max_candidates
         self.discrete_features = discrete_features
         self.search = search
+        self.time_limit = time_limit
         self.required_edges = required_edges
         self.forbidden_edges = forbidden_edges
         self.backoff = backoff
@@ -294,6 +300,7 @@ class GBNC(MultiDimensionalClassifier):
         criteria.resolve(self.criterion)
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
+        check_time_limit(self.time_limit)
         check_choice("backoff", self.backoff, ("parents", "none", "paper"))
         check_count("max_parents", self.max_parents, 0)
         check_count("max_discrete_parents", self.max_discrete_parents, 0)
@@ -379,7 +386,16 @@ class GBNC(MultiDimensionalClassifier):
                 for child, name in enumerate(names)
             },
             self.search,
+            time_limit=self.time_limit,
         )
+        if structure.status != "optimal" and self.search != "local-search":
+            warnings.warn(
+                f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
+                f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. Raise "
+                "time_limit, or lower max_parents or max_candidates.",
+                UserWarning,
+                stacklevel=6,
+            )
         chosen = []
         for child, name in enumerate(names):
             class_parents = tuple(sorted(names.index(p) for p in structure.parents[name]))
