@@ -99,8 +99,8 @@ class GBNC(MultiDimensionalClassifier):
         was exact.
     discrete_features : "from_dtype", None or list of names, indices or booleans, default="from_dtype"
         Which columns of X are discrete. "from_dtype": categories, strings and booleans.
-    search : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
-        How the best DAG is found (`pmdc.search.find_structure`).
+    search : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
+        How the best DAG is found, or a good one (`pmdc.search.find_structure`).
     time_limit : float, default=None
         Seconds for this search; None is no limit. Where it is reached, the best DAG so far is taken, a warning says so,
         and `structure_` has the bound and the gap.
@@ -388,7 +388,7 @@ class GBNC(MultiDimensionalClassifier):
             self.search,
             time_limit=self.time_limit,
         )
-        if structure.status != "optimal" and self.search != "local-search":
+        if structure.status not in ("optimal", "unproved"):
             warnings.warn(
                 f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
                 f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. Raise "

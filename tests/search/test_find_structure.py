@@ -361,3 +361,48 @@ def test_large_and_small_groups_by_different_methods():
     found = find_structure(scores)
     assert found.score == pytest.approx(find_structure(large).score + find_structure(small).score)
     assert found.method in ("integer-program and dynamic-programming", "integer-program")
+
+
+# For comparison -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 5), st.integers(0, 10**6))
+def test_the_best_tree_is_the_best_of_all_forests(class_variables, seed):
+    scores = random_scores(class_variables, seed, sets=8) if class_variables > 1 else {"y0": {frozenset(): -1.0}}
+    names = tuple(scores)
+    found = find_structure(scores, "tree")
+    assert is_dag(found.parents)
+    assert all(len(parents) <= 1 for parents in found.parents.values())
+    best = max(
+        sum(scores[name][parents] for name, parents in zip(names, dag, strict=True))
+        for dag in all_dags(names)
+        if all(len(parents) <= 1 and parents in scores[name] for name, parents in zip(names, dag, strict=True))
+    )
+    assert found.score == pytest.approx(best)
+    assert found.bound >= find_structure(scores).score - 1e-9
+    assert found.status == "unproved"
+
+
+def test_trees_with_required_edges():
+    scores = {name: {frozenset(): 0.0} | {frozenset({p}): -1.0 for p in "abc" if p != name} for name in "abc"}
+    found = find_structure(scores, "tree", required_edges=[("a", "b"), ("b", "c")])
+    assert found.parents == {"a": frozenset(), "b": frozenset("a"), "c": frozenset("b")}
+    scores["c"] = {frozenset("ab"): 0.0}
+    with pytest.raises(ValueError, match="'c' has at most one parent"):
+        find_structure(scores, "tree")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 10**6))
+def test_hill_climbing_ends_where_no_single_edge_helps(class_variables, seed):
+    scores = random_scores(class_variables, seed) if class_variables > 1 else {"y0": {frozenset(): -1.0}}
+    found = find_structure(scores, "hill-climb")
+    assert is_dag(found.parents)
+    assert found.score <= find_structure(scores).score + 1e-9
+    assert found.bound >= find_structure(scores).score - 1e-9
+    for child in scores:
+        for parent in scores:
+            changed = found.parents[child] ^ {parent}
+            if parent != child and scores[child].get(changed, -math.inf) > scores[child][found.parents[child]] + 1e-9:
+                assert not is_dag(found.parents | {child: changed})

@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterable, Mapping
 
 from .files import read_scores, write_scores
-from .problem import Outcome, Problem, build_problem, greedy_dag, settle_ties, split
+from .inexact import best_forest, hill_climb
+from .problem import Outcome, Problem, build_problem, greedy_dag, settle_ties, split, whole
 from .structure import Edge, Structure, check_edges, check_method, check_scores, check_time_limit
 
 __all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_scores"]
 
-METHODS = ("auto", "dynamic-programming", "integer-program", "local-search")
+METHODS = ("auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree")
 
 # Time and memory of the dynamic program double with each class variable: about a second at 20, ten at 24, where it
 # takes half a gigabyte. Up to there its time is known beforehand, which that of the integer program never is.
@@ -35,7 +36,7 @@ def find_structure(
     scores : dict of str to dict of frozenset to float
         For each class variable the score of each candidate parent set. Only these sets are considered; a
         score of -inf forbids a set.
-    method : {"auto", "dynamic-programming", "integer-program", "local-search"}, default="auto"
+    method : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
         "dynamic-programming" goes through all subsets of the class variables, in time and memory that double
         with each of them. "integer-program" solves the integer program (P2) of the paper by branch and cut.
         Class variables that cannot stand on a cycle together, because no chain of possible parents leads from
@@ -44,7 +45,8 @@ def find_structure(
         program up to the solver's tolerance: scores that differ by less than about a millionth of what the
         best DAG loses against the best parent set of every class variable count as equal. "local-search" goes
         from order to order of the class variables; it is fast and usually right, but proves little: `bound` is
-        what is known without it.
+        what is known without it. For comparison there are "hill-climb" (single edges, as long as they help) and
+        "tree" (the best DAG with at most one parent for each class variable, as Chow and Liu's).
     required_edges : iterable of (parent, child), optional
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
@@ -96,7 +98,7 @@ def find_structure(
     used: dict[str, None] = {}
     found = [-1] * len(table)
     least_regret, status = 0.0, "optimal"
-    for part in split(problem):
+    for part in [whole(problem)] if method in ("hill-climb", "tree") else split(problem):
         chosen = method
         if method == "auto":
             small = len(part.members) <= _LARGEST_DYNAMIC_PROGRAM
@@ -106,8 +108,8 @@ def find_structure(
         least_regret += outcome.least_regret
         if outcome.status != "optimal" and status == "optimal":
             status = outcome.status
-        for child, rank, whole in zip(part.members, outcome.ranks, part.whole_ranks, strict=True):
-            found[child] = whole[rank]
+        for child, rank, ranks_of_all in zip(part.members, outcome.ranks, part.whole_ranks, strict=True):
+            found[child] = ranks_of_all[rank]
 
     ranks = settle_ties(problem, found)
     score = problem.total_score(ranks)
@@ -129,6 +131,10 @@ def find_structure(
 def _solve(problem: Problem, method: str, deadline: float) -> Outcome:
     """The best DAG of class variables that may stand on a cycle together."""
     first = greedy_dag(problem)
+    if method == "hill-climb":
+        return hill_climb(problem, first, deadline)
+    if method == "tree":
+        return best_forest(problem, first, deadline)
     if problem.total_regret(first.ranks) <= first.least_regret:
         return first._replace(status="optimal")
     # Imported here because numba and SCIP take longer to import than most users' searches take to run.

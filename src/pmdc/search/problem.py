@@ -100,6 +100,12 @@ class Part(NamedTuple):
     """For each of them the rank in the whole problem of each of its parent sets here."""
 
 
+def whole(problem: Problem) -> Part:
+    """All class variables as one part."""
+    ranks = tuple(tuple(range(len(row))) for row in problem.masks)
+    return Part(tuple(range(len(problem.names))), problem, ranks)
+
+
 def split(problem: Problem) -> list[Part]:
     """The strongly connected components of the graph of possible parents.
 

@@ -33,7 +33,7 @@ class Structure:
         ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
     status : str
         "optimal" if the greatest score is proved, otherwise why the search stopped: "time limit",
-        "memory limit" or "interrupted"; "unproved" where a local search found nothing better.
+        "memory limit" or "interrupted"; "unproved" where an inexact method found nothing better.
     seconds : float
         Wall-clock time of the search.
     method : str

@@ -1,0 +1,106 @@
+"""Structures that are not the best, for comparison: what other libraries and other times make do with.
+
+`hill_climb` adds, removes and reverses single edges as long as that helps. `best_forest` is the best DAG in which no
+class variable has more than one parent (Chow and Liu's tree, directed): exact for that, and found as a maximum branching.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .problem import Outcome, Problem, members
+
+
+def hill_climb(problem: Problem, first: Outcome, deadline: float) -> Outcome:
+    """From the sets with the fewest parents on, the single edge that helps most, until none does.
+
+    An edge can be added or removed if that makes a set of the class variable that is still in the problem; sets that
+    are no better than one of their subsets are not.
+    """
+    table = [{mask: rank for rank, mask in enumerate(row)} for row in problem.masks]
+    start = [min(row, key=lambda mask: (mask.bit_count(), row[mask])) for row in table]
+    masks = start if _ancestors(start) is not None else [problem.masks[c][r] for c, r in enumerate(first.ranks)]
+    status = "unproved"
+    while True:
+        if time.perf_counter() >= deadline:
+            status = "time limit"
+            break
+        best, move = 1e-12, None
+        ancestors = _ancestors(masks)
+        assert ancestors is not None
+        for child, row in enumerate(table):
+            now = problem.regrets[child][row[masks[child]]]
+            for parent in range(len(table)):
+                changed = masks[child] ^ 1 << parent
+                rank = row.get(changed)
+                removed = masks[child] >> parent & 1
+                if parent == child or (rank is None and not removed):
+                    continue
+                if rank is not None and (removed or not ancestors[parent] >> child & 1):
+                    gain = now - problem.regrets[child][rank]
+                    if gain > best:
+                        best, move = gain, {child: changed}
+                reverse = masks[parent] | 1 << child
+                if removed and rank is not None and reverse in table[parent]:
+                    old, new = table[parent][masks[parent]], table[parent][reverse]
+                    gain = (
+                        now - problem.regrets[child][rank] + problem.regrets[parent][old] - problem.regrets[parent][new]
+                    )
+                    trial = [*masks]
+                    trial[child], trial[parent] = changed, reverse
+                    if gain > best and _ancestors(trial) is not None:
+                        best, move = gain, {child: changed, parent: reverse}
+        if move is None:
+            break
+        masks = [move.get(child, mask) for child, mask in enumerate(masks)]
+    ranks = [table[child][mask] for child, mask in enumerate(masks)]
+    return Outcome(ranks, first.least_regret, status)
+
+
+def _ancestors(masks: list[int]) -> list[int] | None:
+    """All ancestors of each class variable, as bits; None if there is a cycle."""
+    found: list[int | None] = [None] * len(masks)
+    left = list(range(len(masks)))
+    while left:
+        later = []
+        for child in left:
+            parents = [found[p] for p in members(masks[child])]
+            if None in parents:
+                later.append(child)
+                continue
+            total = masks[child]
+            for ancestors in parents:
+                total |= ancestors or 0
+            found[child] = total
+        if len(later) == len(left):
+            return None
+        left = later
+    return [ancestors or 0 for ancestors in found]
+
+
+def best_forest(problem: Problem, first: Outcome, deadline: float) -> Outcome:
+    """The best DAG in which no class variable has more than one parent."""
+    import networkx as nx  # takes longer to import than most searches to run
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(problem.names)))
+    largest = 1.0 + sum(row[-1] for row in problem.regrets)
+    roots = [row.index(0) if 0 in row else None for row in problem.masks]
+    for child, row in enumerate(problem.masks):
+        for rank, mask in enumerate(row):
+            if mask.bit_count() == 1:
+                # What the parent saves; without the empty set a parent is needed, whatever it costs.
+                root = roots[child]
+                alone = problem.regrets[child][root] if root is not None else 2 * largest
+                graph.add_edge(members(mask)[0], child, weight=alone - problem.regrets[child][rank], rank=rank)
+    branching = nx.maximum_branching(graph)
+    ranks = [-1 if root is None else root for root in roots]
+    for parent, child in branching.edges:
+        ranks[child] = graph.edges[parent, child]["rank"]
+    if -1 in ranks:
+        name = problem.names[ranks.index(-1)]
+        raise ValueError(
+            f"method='tree' finds no DAG in which {name!r} has at most one parent: give it the empty set or sets of "
+            "one parent, or use another method"
+        )
+    return Outcome(ranks, first.least_regret, "unproved")
