@@ -406,3 +406,41 @@ def test_hill_climbing_ends_where_no_single_edge_helps(class_variables, seed):
             changed = found.parents[child] ^ {parent}
             if parent != child and scores[child].get(changed, -math.inf) > scores[child][found.parents[child]] + 1e-9:
                 assert not is_dag(found.parents | {child: changed})
+
+
+# A DAG to start from ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["dynamic-programming", "integer-program", "local-search", "hill-climb"])
+def test_a_start_does_not_change_the_best_score(method):
+    scores = random_scores(9, 5)
+    best = find_structure(scores, method)
+    for start in (best, best.parents, {name: set() for name in scores}):
+        again = find_structure(scores, method, start=start)
+        assert again.score == pytest.approx(best.score) if method != "hill-climb" else is_dag(again.parents)
+
+
+def test_a_search_without_time_keeps_its_start():
+    scores = random_scores(30, 1)
+    best = find_structure(scores, "local-search")
+    again = find_structure(scores, "integer-program", start=best, time_limit=1e-9)
+    assert again.status == "time limit"
+    assert again.score == pytest.approx(best.score)
+
+
+@pytest.mark.parametrize(
+    ("start", "complaint"),
+    [
+        ("a", "start is of type str"),
+        ({"a": set()}, "start must have the parents of 'b'"),
+        ({"a": set(), "b": "a"}, "start must have the parents of 'b', as a set"),
+        ({"a": set(), "b": {"z"}}, "start gives 'b' the parent 'z'"),
+        ({"a": set(), "b": set(), "z": set()}, "start has 'z'"),
+        ({"a": {"b"}, "b": {"a"}}, "start has a cycle"),
+        ({"a": set(), "b": set()}, "start gives 'b' the parents {}: neither they nor a part of them"),
+    ],
+)
+def test_starts_that_are_none(start, complaint):
+    scores = {"a": {frozenset(): 0.0, frozenset("b"): 1.0}, "b": {frozenset("a"): 0.0}}
+    with pytest.raises(ValueError, match=complaint):
+        find_structure(scores, start=start)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from .files import read_scores, write_scores
 from .inexact import best_forest, hill_climb
-from .problem import Outcome, Problem, build_problem, greedy_dag, settle_ties, split, whole
-from .structure import Edge, Structure, check_edges, check_method, check_scores, check_time_limit
+from .problem import Outcome, Problem, build_problem, greedy_dag, inside, settle_ties, split, start_masks, whole
+from .structure import Edge, Structure, check_edges, check_method, check_scores, check_start, check_time_limit
 
 __all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_scores"]
 
@@ -27,6 +27,7 @@ def find_structure(
     *,
     required_edges: Iterable[Edge] | None = None,
     forbidden_edges: Iterable[Edge] | None = None,
+    start: Structure | Mapping[str, Iterable[str]] | None = None,
     time_limit: float | None = None,
 ) -> Structure:
     """Find a DAG over the class variables whose parent sets have the greatest total score.
@@ -51,6 +52,9 @@ def find_structure(
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
         Edges that the DAG must not have.
+    start : Structure or dict of str to parents, optional
+        A DAG to start from, such as the answer to a similar problem. It changes what is found only where nothing better
+        is found, or where scores are equal.
     time_limit : float, optional
         Seconds after which the best DAG so far is returned, with a bound on the greatest score. There always
         is one. The limit is looked at between steps of the search, so it may be overrun by a little.
@@ -95,6 +99,7 @@ def find_structure(
     table = check_scores(scores)
     required, forbidden = check_edges(tuple(table), required_edges, forbidden_edges)
     problem = build_problem(table, required, forbidden)
+    before = None if start is None else start_masks(problem, check_start(start, table))
     used: dict[str, None] = {}
     found = [-1] * len(table)
     least_regret, status = 0.0, "optimal"
@@ -103,7 +108,7 @@ def find_structure(
         if method == "auto":
             small = len(part.members) <= _LARGEST_DYNAMIC_PROGRAM
             chosen = "dynamic-programming" if small else "integer-program"
-        outcome = _solve(part.problem, chosen, deadline)
+        outcome = _solve(part.problem, chosen, deadline, None if before is None else inside(part, before))
         used[chosen] = None
         least_regret += outcome.least_regret
         if outcome.status != "optimal" and status == "optimal":
@@ -128,9 +133,11 @@ def find_structure(
     )
 
 
-def _solve(problem: Problem, method: str, deadline: float) -> Outcome:
-    """The best DAG of class variables that may stand on a cycle together."""
+def _solve(problem: Problem, method: str, deadline: float, start: list[int] | None) -> Outcome:
+    """The best DAG of class variables that may stand on a cycle together, from a given DAG or a greedy one on."""
     first = greedy_dag(problem)
+    if start is not None and problem.total_regret(start) < problem.total_regret(first.ranks):
+        first = first._replace(ranks=start)
     if method == "hill-climb":
         return hill_climb(problem, first, deadline)
     if method == "tree":

@@ -1,7 +1,8 @@
 """Structures that are not the best, for comparison: what other libraries and other times make do with.
 
 `hill_climb` adds, removes and reverses single edges as long as that helps. `best_forest` is the best DAG in which no
-class variable has more than one parent (Chow and Liu's tree, directed): exact for that, and found as a maximum branching.
+class variable has more than one parent (Chow and Liu's tree, directed): exact for that, and found as a maximum
+branching.
 """
 
 from __future__ import annotations

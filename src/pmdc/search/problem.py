@@ -142,6 +142,30 @@ def split(problem: Problem) -> list[Part]:
     return parts
 
 
+def start_masks(problem: Problem, parents: Mapping[str, frozenset[str]]) -> list[int]:
+    """The parents of a given DAG as bits; each class variable must have a set within them."""
+    bit = {name: 1 << position for position, name in enumerate(problem.names)}
+    masks = [sum(bit[parent] for parent in parents[name]) for name in problem.names]
+    for name, row, mask in zip(problem.names, problem.masks, masks, strict=True):
+        if not any(other & mask == other for other in row):
+            raise ValueError(
+                f"start gives {name!r} the parents {show_set(parents[name])}: neither they nor a part of them are a "
+                "parent set that scores, required_edges and forbidden_edges leave to it"
+            )
+    if not is_acyclic(masks):
+        raise ValueError("start has a cycle: give a DAG")
+    return masks
+
+
+def inside(part: Part, masks: Sequence[int]) -> list[int]:
+    """For each class variable of a part the rank of its best set within the given parents."""
+    ranks = []
+    for position, row in zip(part.members, part.problem.masks, strict=True):
+        given = sum(1 << i for i, parent in enumerate(part.members) if masks[position] >> parent & 1)
+        ranks.append(next(rank for rank, mask in enumerate(row) if mask & given == mask))
+    return ranks
+
+
 def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
     """Without the sets that contain a better one: they are no more allowed, and worth less."""
     kept: dict[int, int] = {}

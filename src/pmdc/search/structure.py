@@ -164,6 +164,24 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
     return parents
 
 
+def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The parents of each class variable in the DAG to start from."""
+    parents = start.parents if isinstance(start, Structure) else start
+    if not isinstance(parents, Mapping):
+        raise ValueError(f"start is of type {type(start).__name__}: give a Structure, or a dict of parents")
+    for name in parents:
+        if name not in names:
+            raise ValueError(f"start has {name!r}, which is not a class variable of scores: leave it out")
+    checked = {}
+    for name in names:
+        if name not in parents or isinstance(parents[name], str) or not isinstance(parents[name], Iterable):
+            raise ValueError(f"start must have the parents of {name!r}, as a set of names; an empty one if it has none")
+        checked[name] = frozenset(parents[name])
+        if unknown := sorted(map(str, checked[name] - names.keys())):
+            raise ValueError(f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores")
+    return checked
+
+
 def check_method(method: Any, known: Sequence[str]) -> None:
     """Complain about a method that is not known, and suggest the nearest."""
     if method in known:
