@@ -360,7 +360,7 @@ def test_large_and_small_groups_by_different_methods():
     }
     found = find_structure(scores)
     assert found.score == pytest.approx(find_structure(large).score + find_structure(small).score)
-    assert found.method in ("integer-program and dynamic-programming", "integer-program")
+    assert found.method == "integer-program and dynamic-programming"
 
 
 # For comparison -----------------------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ def find_structure(
             small = len(part.members) <= _LARGEST_DYNAMIC_PROGRAM
             chosen = "dynamic-programming" if small else "integer-program"
         outcome = _solve(part.problem, chosen, deadline, None if before is None else inside(part, before))
-        used[chosen] = None
+        if len(part.members) > 1:
+            used[chosen] = None
         least_regret += outcome.least_regret
         if outcome.status != "optimal" and status == "optimal":
             status = outcome.status
@@ -129,7 +130,7 @@ def find_structure(
         gap=(bound - score) / max(1.0, abs(score)),
         status=status,
         seconds=time.perf_counter() - started,
-        method=" and ".join(used),
+        method=" and ".join(used) or chosen,
     )
 
 

@@ -37,6 +37,9 @@ _SETTINGS: dict[str, Any] = {
     "presolving/maxrestarts": 0,
 }
 
+# New starts without a better DAG after which the local search gives way to the solver.
+_PATIENCE = 100
+
 _STATUS = {
     "optimal": "optimal",
     "timelimit": "time limit",
@@ -50,7 +53,7 @@ def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
 
     A local search comes before: what it finds is often the best DAG already, and then it remains to prove it.
     """
-    first = improve(problem, first, deadline)
+    first = improve(problem, first, deadline, patience=_PATIENCE)
     most = problem.total_regret(first.ranks)
     if most <= first.least_regret:
         return first._replace(status="optimal")
