@@ -1,6 +1,7 @@
 import tracemalloc
 from itertools import permutations
 from math import prod
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from oracles import Enumeration
 from pmdc.inference import JunctionTree
 from pmdc.inference.elimination import moral_graph
-from pmdc.inference.junction_tree import _SPARE, NetworkTooWideError
+from pmdc.inference.junction_tree import _SPARE, MEMORY_BUDGET, NetworkTooWideError
 from problems import networks, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -56,13 +57,16 @@ def test_neither_chunks_nor_threads_matter(network):
         random = np.random.RandomState(0)
         return [*tree.marginals(tables), *tree.mode(tables), *tree.top(tables, 1), tree.sample(tables, 3, random)]
 
+    assert whole._schedule(n_rows, whole._lines)[2] == 1
     expected = answers(whole)
-    for rows in (1, 4, 16):
-        tree = JunctionTree(sizes, parents, memory_budget=rows * whole.bytes_per_row)
-        block, n_blocks, n_threads = tree._schedule(n_rows, tree._lines)
-        assert block * n_blocks * n_threads <= rows
-        for one, other in zip(expected, answers(tree), strict=True):
-            np.testing.assert_array_equal(one, other)
+    with patch("pmdc.inference.junction_tree._WORK_FOR_THREADS", 0):
+        for rows in (1, 4, 16, None):
+            budget = MEMORY_BUDGET if rows is None else rows * whole.bytes_per_row
+            tree = JunctionTree(sizes, parents, memory_budget=budget)
+            block, n_blocks, n_threads = tree._schedule(n_rows, tree._lines)
+            assert rows is None or block * n_blocks * n_threads <= rows
+            for one, other in zip(expected, answers(tree), strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def test_products_below_the_smallest_float_are_told_apart():

@@ -44,6 +44,9 @@ _CHUNK_BYTES = 2**23
 _MOST_VARIANTS = 100
 """Trees for groups of class variables that are kept for the next time they are asked for."""
 
+_WORK_FOR_THREADS = 2**22
+"""Cells of all rows from which on threads are worth starting: some 20 ms of work."""
+
 TOTAL_TOLERANCE = 1e-5
 """How far from one the probability of a row may add up: enough for tables that once were float32."""
 TIE_TOLERANCE = 1e-12
@@ -559,6 +562,8 @@ class JunctionTree:
         from numba import config
 
         n_threads = min(config.NUMBA_NUM_THREADS, max(1, self.memory_budget // (_BLOCK_ROWS[0] * self.bytes_per_row)))
+        if n_rows * (self.cells + self._table_cells) < _WORK_FOR_THREADS:
+            n_threads = 1
         affordable = self.memory_budget // (n_threads * self.bytes_per_row)
         share = -(-n_rows // n_threads)
         block = max(_BLOCK_BYTES // (8 * (n_lines + self._table_cells)), _BLOCK_ROWS[0])
