@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "Top", "draw"]
 
 
+MOST_CELLS = 2**27
+"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
+
+
 class ClassTable(Protocol):
     """The class variables: their names and states, codes and back."""
 
@@ -328,6 +332,15 @@ class BaseDistribution(ABC):
     def n_outcomes(self) -> int:
         """How many outcomes there are."""
         return prod(self.class_table.sizes)
+
+    def every_outcome(self) -> Codes:
+        """All outcomes, in the order of class variables and their states; refused where a list of them is too long."""
+        if self.n_outcomes * len(self) > MOST_CELLS:
+            raise ValueError(
+                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
+                "numbers): ask for fewer rows at a time, or for top(k)."
+            )
+        return all_outcomes(self.class_table.sizes)
 
     def states_of(self, codes: Codes) -> Array:
         """States behind codes whose last axis is the class variables."""

@@ -15,7 +15,6 @@ from pmdc.inference.base import (
     ClassTable,
     Codes,
     Floats,
-    all_outcomes,
     contradicts,
     draw,
     merge_evidence,
@@ -27,7 +26,7 @@ from pmdc.inference.junction_tree import (
     check_tables,
     outcome_log_prob,
 )
-from pmdc.inference.outcomes import MOST_CELLS, OutcomeDistribution
+from pmdc.inference.outcomes import OutcomeDistribution
 
 
 class JointDistribution(BaseDistribution):
@@ -196,12 +195,7 @@ class JointDistribution(BaseDistribution):
         return outcome_log_prob(self.parents, self.log_tables, codes, rows)
 
     def enumerate(self) -> OutcomeDistribution:
-        if self.n_outcomes * len(self) > MOST_CELLS:
-            raise ValueError(
-                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
-                "numbers): ask for fewer rows at a time, or for top(k)."
-            )
-        outcomes = all_outcomes(self.class_table.sizes)
+        outcomes = self.every_outcome()
         log_p = np.zeros((len(self), len(outcomes)))
         for k, table in enumerate(self.log_tables):
             place: tuple[Any, ...] = (slice(None), *(outcomes[:, p] for p in self.parents[k]), outcomes[:, k])

@@ -22,14 +22,10 @@ from pmdc.inference.base import (
     ClassTable,
     Codes,
     Floats,
-    all_outcomes,
     contradicts,
     merge_evidence,
 )
 from pmdc.inference.junction_tree import NO_EVIDENCE, TOTAL_TOLERANCE, ImpossibleEvidenceError
-
-MOST_CELLS = 2**27
-"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
 
 
 class OutcomeDistribution(BaseDistribution):
@@ -223,12 +219,7 @@ class OutcomeDistribution(BaseDistribution):
     def enumerate(self) -> OutcomeDistribution:
         if len(self.outcomes) == self.n_outcomes:
             return self
-        if self.n_outcomes * len(self) > MOST_CELLS:
-            raise ValueError(
-                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
-                "numbers): ask for fewer rows at a time, or for top(k)."
-            )
-        outcomes = all_outcomes(self.class_table.sizes)
+        outcomes = self.every_outcome()
         index = np.ravel_multi_index(tuple(self.outcomes.T), self.class_table.sizes)
         log_p = np.repeat(self._log_each[:, None], len(outcomes), axis=1)
         log_p[:, index] = self.log_p
