@@ -149,5 +149,16 @@ def log_sum(log_values):
         return np.log(np.exp(log_values - shift[..., None]).sum(axis=-1)) + shift
 
 
+def elimination_cells(sizes, neighbours, order):
+    """The cells of all cliques when class variables are eliminated in this order."""
+    total, graph = 0, {variable: set(others) for variable, others in neighbours.items()}
+    for variable in order:
+        separator = graph.pop(variable)
+        total += math.prod(sizes[v] for v in (variable, *separator))
+        for v in separator:
+            graph[v] = (graph[v] | separator) - {v, variable}
+    return total
+
+
 def all_outcomes(sizes):
     return np.array(list(itertools.product(*map(range, sizes))), dtype=np.int64)

@@ -67,7 +67,7 @@ class FMeasure(Loss):
         self.positive = positive
 
     @property
-    def whole_batch(self) -> bool:  # type: ignore[override]
+    def whole_batch(self) -> bool:
         return self.average != "samples"
 
     def check(self, class_table: ClassTable) -> None:

@@ -35,8 +35,10 @@ class Choice(NamedTuple):
 class Loss(ABC):
     """What a wrong prediction costs."""
 
-    whole_batch = False
-    """Whether the loss is one of all rows together, which cannot be decided in parts."""
+    @property
+    def whole_batch(self) -> bool:
+        """Whether the loss is one of all rows together, which cannot be decided in parts."""
+        return False
 
     @abstractmethod
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
