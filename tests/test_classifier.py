@@ -540,6 +540,7 @@ def test_the_papers_settings_give_hard_and_uniform_answers():
     assert clone(GBNC.as_in_paper()).backoff == "paper"
 
 
+@pytest.mark.filterwarnings("ignore:The search of the structure stopped .memory limit")
 def test_a_network_too_wide_for_the_memory_budget_is_refused():
     data = make_network(200, random_state=0)
     with pytest.raises(ValueError, match=r"memory_budget is 100 bytes"):
@@ -561,6 +562,24 @@ def test_a_search_that_is_stopped_says_so():
     assert model.structure_.score <= best.structure_.score <= model.structure_.bound
     with pytest.raises(ValueError, match="time_limit=0"):
         GBNC(time_limit=0).fit(data.X, data.Y)
+
+
+def test_parameters_of_the_search_are_passed_on(capsys):
+    data = make_network(300, n_class_variables=6, random_state=0)
+    told = []
+    GBNC(GaussianNB(), callback=told.append).fit(data.X, data.Y)
+    assert told
+    assert set(told[0].parents) == set(data.Y.columns)
+    with pytest.warns(UserWarning, match=r"stopped \(interrupted\) before the best DAG was proved"):
+        stopped = GBNC(GaussianNB(), callback=lambda best: True).fit(data.X, data.Y)
+    assert stopped.structure_.status == "interrupted"
+    near = GBNC(GaussianNB(), gap=0.5, verbose=1).fit(data.X, data.Y)
+    assert near.structure_.status == "gap limit"
+    assert f"[GBNC] structure: {near.structure_}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="gap=-1"):
+        GBNC(gap=-1).fit(data.X, data.Y)
+    with pytest.raises(ValueError, match="callback=3"):
+        GBNC(callback=3).fit(data.X, data.Y)
 
 
 def test_local_search_of_the_structure():

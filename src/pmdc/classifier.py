@@ -45,7 +45,7 @@ from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
 from pmdc.partition import Partition
 from pmdc.search import METHODS, Structure, find_structure
-from pmdc.search.structure import check_time_limit
+from pmdc.search.structure import check_callback, check_gap, check_time_limit
 from pmdc.table import Codes, Features, Floats
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ _MOST_IN_CHUNK, _CHUNKS = 16, 16
 
 _MANY_MODELS = 1_000_000
 """Above this many local models a fit without `max_candidates` warns before it starts."""
+
+_REMEDIES = {
+    "time limit": "Raise time_limit",
+    "memory limit": "Raise memory_budget",
+    "interrupted": "Let it go on",
+}
+"""What helps where the search of the structure stopped before its end."""
 
 
 class Plan(NamedTuple):
@@ -103,7 +110,12 @@ class GBNC(MultiDimensionalClassifier):
         How the best DAG is found, or a good one (`pmdc.search.find_structure`).
     time_limit : float, default=None
         Seconds for this search; None is no limit. Where it is reached, the best DAG so far is taken, a warning says so,
-        and `structure_` has the bound and the gap.
+        and `structure_` has the bound and the gap. So it is when this search is ended by Ctrl-C.
+    gap : float, default=0.0
+        The search may end as soon as the score is proved to be within this share of the greatest one.
+    callback : callable, default=None
+        Called during the search with the best `pmdc.search.Structure` over the class variables so far; it ends the
+        search by returning True.
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
     backoff : {"parents", "none", "paper"}, default="parents"
@@ -111,8 +123,8 @@ class GBNC(MultiDimensionalClassifier):
         parents, so that nothing has probability zero. "none": zero for absent states, the uniform distribution
         for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
     memory_budget : int, default=2**30
-        Bytes that inference may use besides its input and output. A structure for which a single row needs more is
-        refused by `fit`, with the numbers.
+        Bytes that the search of the structure may use, and inference besides its input and output. A structure for
+        which a single row needs more is refused by `fit`, with the numbers.
     n_jobs : int, default=None
         Parallel workers for the local models, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -169,6 +181,8 @@ class GBNC(MultiDimensionalClassifier):
         discrete_features: Any = "from_dtype",
         search: str = "auto",
         time_limit: float | None = None,
+        gap: float = 0.0,
+        callback: Callable[[Structure], Any] | None = None,
         required_edges: Iterable[tuple[str, str]] | None = None,
         forbidden_edges: Iterable[tuple[str, str]] | None = None,
         backoff: str = "parents",
@@ -187,6 +201,8 @@ class GBNC(MultiDimensionalClassifier):
         self.discrete_features = discrete_features
         self.search = search
         self.time_limit = time_limit
+        self.gap = gap
+        self.callback = callback
         self.required_edges = required_edges
         self.forbidden_edges = forbidden_edges
         self.backoff = backoff
@@ -293,7 +309,7 @@ class GBNC(MultiDimensionalClassifier):
         parents = {names[child]: frozenset(names[p] for p in members) for child, members in enumerate(chosen)}
         self.structure_ = replace(structure, parents=parents, status=self._status(structure.status, over))
         self.graph_ = _graph(self.structure_, classes.names)
-        self._say(f"structure: {self.structure_.status}, score {structure.score:.6g}, gap {structure.gap:.2g}")
+        self._say(f"structure: {self.structure_}")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -301,6 +317,8 @@ class GBNC(MultiDimensionalClassifier):
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
         check_time_limit(self.time_limit)
+        check_gap(self.gap)
+        check_callback(self.callback)
         check_choice("backoff", self.backoff, ("parents", "none", "paper"))
         check_count("max_parents", self.max_parents, 0)
         check_count("max_discrete_parents", self.max_discrete_parents, 0)
@@ -387,12 +405,16 @@ class GBNC(MultiDimensionalClassifier):
             },
             self.search,
             time_limit=self.time_limit,
+            gap=self.gap,
+            callback=self.callback,
+            memory_budget=self.memory_budget,
+            verbose=self.verbose,
         )
-        if structure.status not in ("optimal", "unproved"):
+        if structure.status in _REMEDIES:
             warnings.warn(
                 f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
-                f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. Raise "
-                "time_limit, or lower max_parents or max_candidates.",
+                f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. "
+                f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates.",
                 UserWarning,
                 stacklevel=6,
             )

@@ -122,3 +122,20 @@ def test_method():
 def test_time_limit(time_limit):
     with pytest.raises(ValueError, match=rf"time_limit={time_limit!r} is not a positive number: give seconds"):
         find_structure(GOOD, time_limit=time_limit)
+
+
+@pytest.mark.parametrize("gap", [-0.1, math.nan, math.inf, "small", None])
+def test_gap(gap):
+    with pytest.raises(ValueError, match=r"^gap=.* is not a number of at least 0"):
+        find_structure(GOOD, gap=gap)
+
+
+@pytest.mark.parametrize("memory_budget", [0, -1, math.nan, "all", None])
+def test_memory_budget(memory_budget):
+    with pytest.raises(ValueError, match=r"^memory_budget=.* is not a positive number: give bytes"):
+        find_structure(GOOD, memory_budget=memory_budget)
+
+
+def test_callback():
+    with pytest.raises(ValueError, match="^callback='print' cannot be called"):
+        find_structure(GOOD, callback="print")

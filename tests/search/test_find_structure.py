@@ -2,8 +2,10 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -108,7 +110,7 @@ def test_methods_agree_on_larger_tables():
 
 def test_auto_chooses_by_size():
     assert find_structure(random_scores(20, 0)).method == "dynamic-programming"
-    scores = random_scores(25, 0, sets=8, most_parents=2)
+    scores = random_scores(27, 0, sets=8, most_parents=2)
     best = find_structure(scores)
     check_optimal(best, scores)
     assert best.method == "integer-program"
@@ -244,13 +246,151 @@ def test_time_limit_of_the_solver():
     assert best.bound < find_structure(scores, "integer-program", time_limit=1e-9).bound
 
 
-def test_memory_is_stated_and_refused_above_the_limit(monkeypatch):
-    # 20 x 2**19 ranks of 2 bytes, 2**20 regrets of 8 bytes and sinks of 1 byte.
-    assert dynamic_programming.memory_needed(20, 1000) == 20 * 2**20 + 9 * 2**20
-    assert dynamic_programming.memory_needed(20, 2**16) == 40 * 2**20 + 9 * 2**20
+def test_memory_is_stated_and_refused_above_the_budget(capsys):
+    # Of 8 bytes each: 2**20 totals, 20 blocks of 2**11, and masks and regrets of 20 * 1000 parent sets.
+    assert dynamic_programming.memory_needed(20, 1000) == 8 * (2**20 + 20 * 2**11 + 2 * 20 * 1000)
+    assert dynamic_programming.memory_needed(28, 100) < 2.1 * 2**30
     scores = random_scores(40, 0)
-    with pytest.raises(ValueError, match=r"53,876,069,761,024 bytes .* 40 class .*method='integer-program'"):
+    with pytest.raises(ValueError, match=r"40 class variables would take 8.19e\+03 GiB .*memory_budget=4,294,967,296"):
         find_structure(scores, "dynamic-programming")
+    scores = random_scores(12, 0)
+    with pytest.raises(ValueError, match=r"would take .* KiB of memory, more than memory_budget=1,000 "):
+        find_structure(scores, "dynamic-programming", memory_budget=1_000)
+    find_structure(scores, verbose=1)
+    assert "[search] dynamic programming over 12 class variables takes 226 KiB" in capsys.readouterr().err
+
+
+def test_auto_goes_by_the_memory_budget():
+    scores = random_scores(12, 0)
+    best = find_structure(scores, memory_budget=100_000)
+    assert (best.method, best.status) == ("integer-program", "memory limit")
+    best = find_structure(scores, memory_budget=200_000_000)
+    assert (best.method, best.status) == ("dynamic-programming", "optimal")
+
+
+@pytest.mark.parametrize("class_variables", [6, 7, 9])
+def test_dynamic_programming_in_many_blocks(monkeypatch, class_variables):
+    monkeypatch.setattr(dynamic_programming, "_BLOCK", 5)
+    monkeypatch.setattr(dynamic_programming, "_STRIDE", 32)
+    for seed in range(5):
+        scores = random_scores(class_variables, seed, sets=12)
+        best = find_structure(scores, "dynamic-programming")
+        check_optimal(best, scores)
+        assert best.score == pytest.approx(find_structure(scores, "integer-program").score, rel=1e-12)
+
+
+def test_dynamic_programming_with_more_sets_than_a_block():
+    scores = random_scores(14, 0, sets=3000, most_parents=6)
+    best = find_structure(scores, "dynamic-programming")
+    check_optimal(best, scores)
+    assert best.score == pytest.approx(find_structure(scores, "local-search").score, rel=1e-12)
+
+
+# How far it is ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [*METHODS, "local-search"])
+def test_callback_is_told_of_better_dags_and_bounds(method):
+    scores = random_scores(14, 2, sets=60)
+    told = []
+    best = find_structure(scores, method, callback=told.append)
+    assert told
+    for one in told:
+        assert (one.status, one.method) == ("searching", method)
+        assert is_dag(one.parents)
+        assert one.score == pytest.approx(math.fsum(scores[name][one.parents[name]] for name in scores))
+        assert one.score <= best.score + 1e-9
+        assert one.bound >= best.score - 1e-9
+    assert [one.score for one in told] == sorted(one.score for one in told)
+    assert [one.bound for one in told] == sorted((one.bound for one in told), reverse=True)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "local-search", "hill-climb"])
+def test_callback_ends_the_search(method):
+    scores = random_scores(14, 2, sets=60)
+    best = find_structure(scores, method, callback=lambda structure: True)
+    check(best, scores)
+    assert best.status == "interrupted"
+    assert best.score < find_structure(scores).score <= best.bound
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
+@pytest.mark.parametrize("method", [*METHODS, "local-search"])
+def test_a_gap_is_kept(method, gap):
+    groups = [random_scores(9, seed, sets=30) for seed in (0, 1)]
+    scores = {
+        f"{group}{name}": {frozenset(f"{group}{p}" for p in parents): score for parents, score in table.items()}
+        for group, tables in enumerate(groups)
+        for name, table in tables.items()
+    }
+    best = find_structure(scores, method, gap=gap)
+    check(best, scores)
+    assert best.score <= find_structure(scores).score <= best.bound
+    if method != "local-search" or gap == 0.5:
+        assert best.gap <= gap
+        assert best.status in ("optimal", "gap limit")
+    if gap == 0.5:
+        assert best.status == "gap limit"
+
+
+INTERRUPTED = """
+import os, signal, sys
+from pmdc.search import find_structure
+from problems import random_scores
+
+scores = random_scores({size}, 2, sets={sets}, most_parents=4)
+presses = []
+
+def press(best):
+    if len(presses) < {presses}:
+        presses.append(best)
+        os.kill(os.getpid(), signal.SIGINT)
+
+best = find_structure(scores, {method!r}, callback=press)
+print(best.status, best.score <= best.bound, len(best.parents), signal.getsignal(signal.SIGINT).__name__)
+"""
+
+
+@pytest.mark.parametrize(("method", "size", "sets"), [("integer-program", 19, 150), ("dynamic-programming", 22, 20)])
+def test_ctrl_c_ends_the_search_with_the_best_so_far(method, size, sets):
+    code = INTERRUPTED.format(method=method, size=size, sets=sets, presses=1)
+    path = os.pathsep.join(sys.path)
+    assert run_python(code, PYTHONPATH=path) == f"interrupted True {size} default_int_handler\n"
+
+
+def test_a_second_ctrl_c_is_as_always():
+    code = INTERRUPTED.format(method="integer-program", size=19, sets=150, presses=1).replace(
+        "os.kill(os.getpid(), signal.SIGINT)", "[os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" in done.stderr
+
+
+def test_searches_in_other_threads():
+    with ThreadPoolExecutor(1) as pool:
+        scores = random_scores(9, 0)
+        assert pool.submit(find_structure, scores).result().score == find_structure(scores).score
+
+
+def test_what_was_proved_in_words(capsys):
+    scores = random_scores(14, 2, sets=60)
+    best = find_structure(scores, verbose=1)
+    assert re.fullmatch(r"score -?[\d.]+, optimal, by dynamic-programming in \S+ s", str(best))
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("[search] ") for line in lines)
+    assert re.search(r"dynamic-programming for 14 class variables with \d+ parent sets", lines[0])
+    assert lines[-1] == f"[search] {best}"
+    best = find_structure(scores, "local-search")
+    assert re.search(r", unproved, by local-search in .*; open: no DAG has more than \S+ \(gap \S+\)", str(best))
+    find_structure(scores)
+    assert capsys.readouterr().err == ""
 
 
 def run_python(code, **environment):
@@ -354,7 +494,7 @@ def test_groups_are_searched_apart(method):
 
 
 def test_large_and_small_groups_by_different_methods():
-    large, small = random_scores(26, 3, sets=4), random_scores(5, 4)
+    large, small = random_scores(28, 3, sets=4), random_scores(5, 4)
     scores = large | {
         f"z{name}": {frozenset(f"z{p}" for p in ps): s for ps, s in table.items()} for name, table in small.items()
     }

@@ -4,112 +4,162 @@ Silander and Myllymäki, "A simple approach for finding the globally optimal Bay
 2006: the best DAG over a subset has a sink, whose parents are its best set within the rest of the subset, and
 without the sink it is a best DAG over that rest. Both steps are exact, so the result is proved when it is
 found.
+
+Kept is only the total regret of each subset, eight bytes; the sinks of the best DAG are found again on the way
+back. The best parent set within each subset would take K/2 times as much and is never kept: subsets are gone through in
+blocks that differ in the first few class variables only, and for each block the table of the best sets within is made
+anew, in the cache.
 """
 
-import time
+from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from pmdc.compiled import compiled
 
 from .problem import Outcome, Problem
+from .progress import Watch
 
-# Above this the search is refused: it would take most of the memory of an ordinary machine.
-MEMORY_LIMIT = 4 * 2**30
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
-# Subsets between two looks at the clock: some hundredths of a second.
-_STRIDE = 1 << 18
+_STRIDE = 1 << 20
+"""Subsets between two looks at the clock: some hundredths of a second."""
+_BLOCK = 11
+"""Class variables whose subsets make a block, at least: its tables stay in the cache of a core."""
+_CHUNK = 5
+"""Class variables whose subsets are gone through one by one; the rest goes by vectors of 2**_CHUNK subsets."""
 
 
 def memory_needed(class_variables: int, most_sets: int) -> int:
     """Bytes that the search takes for so many class variables with at most so many parent sets each.
 
-    For each class variable and each subset of the others the rank of the best parent set within, and for each
-    subset of all of them the total regret (8 bytes) and the sink (1 byte).
+    For each subset of the class variables the total regret, for each class variable a block of regrets, and the parent
+    sets themselves; 8 bytes each.
     """
-    ranks = class_variables << (class_variables - 1)
-    return ranks * _rank_type(most_sets).itemsize + (9 << class_variables)
+    bits = _block_bits(class_variables, most_sets)
+    subsets = 1 << max(class_variables, bits)
+    return 8 * (subsets + (class_variables << bits) + 2 * class_variables * most_sets)
 
 
-def _rank_type(most_sets: int) -> np.dtype[np.unsignedinteger]:
-    # One value more than there are ranks, because the last stands for "no set fits".
-    return np.dtype(np.uint16) if most_sets < 2**16 else np.dtype(np.uint32)
+def _block_bits(class_variables: int, most_sets: int) -> int:
+    # Each block looks at all parent sets, so it should not be much smaller than their number.
+    return max(_CHUNK, min(class_variables, max(_BLOCK, most_sets.bit_length())))
 
 
-def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
-    """The best DAG, or `first` if the deadline (in terms of `time.perf_counter`) comes before."""
+def solve(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
+    """The best DAG, or `first` if the watch ends the search before."""
     count = len(problem.names)
     most_sets = max(map(len, problem.masks))
-    needed = memory_needed(count, most_sets)
-    if needed > MEMORY_LIMIT:
-        raise ValueError(
-            f"method='dynamic-programming' would take {needed:,} bytes of memory for {count} class "
-            f"variables, more than the limit of {MEMORY_LIMIT:,}: use method='integer-program'"
-        )
+    watch.take_memory(memory_needed(count, most_sets), f"dynamic programming over {count} class variables")
 
-    # The regret of "no set fits" is infinite, so neither step needs a case for it.
-    regrets = np.full((count, most_sets + 1), np.inf)
-    ranks = np.full((count, 1 << (count - 1)), most_sets, dtype=_rank_type(most_sets))
-    for child, row in enumerate(problem.masks):
-        if time.perf_counter() >= deadline:
-            return first._replace(status="time limit")
-        regrets[child, : len(row)] = problem.regrets[child]
-        ranks[child, _without(np.array(row, dtype=np.int64), child)] = np.arange(len(row))
-        _best_within_each_subset(ranks[child])
-
-    regret = np.zeros(1 << count)
-    sink = np.zeros(1 << count, dtype=np.int8)
-    for start in range(1, 1 << count, _STRIDE):
-        if time.perf_counter() >= deadline:
-            return first._replace(status="time limit")
-        _best_sinks(ranks, regrets, regret, sink, start, min(start + _STRIDE, 1 << count))
+    bits = _block_bits(count, most_sets)
+    start = np.cumsum([0, *map(len, problem.masks)])
+    masks = np.array([mask for row in problem.masks for mask in row], dtype=np.int64)
+    regrets = np.array([regret for row in problem.regrets for regret in row])
+    possible = np.bitwise_or.reduceat(masks, start[:-1])
+    within = np.empty((count, 1 << bits))
+    made_for = np.full(count, -1)
+    total = np.full(1 << max(count, bits), np.inf)
+    total[0] = 0.0
+    stride = max(1, _STRIDE >> bits)
+    blocks = total.size >> bits
+    for block in range(0, blocks, stride):
+        if reason := watch.stop(first.ranks, first.least_regret):
+            return first._replace(status=reason)
+        _fill_blocks(start, masks, regrets, possible, within, made_for, total, block, min(block + stride, blocks))
 
     chosen = [-1] * count
     subset = (1 << count) - 1
     while subset:
-        child = int(sink[subset])
+        child, rank = _sink(problem, total, subset)
+        chosen[child] = rank
         subset ^= 1 << child
-        chosen[child] = int(ranks[child, _without(subset, child)])
     return Outcome(chosen, problem.total_regret(chosen), "optimal")
 
 
-@njit(cache=True)
-def _without(subset: int, child: int) -> int:
-    """The number of a subset among those that do not contain the child: its bit is closed up."""
-    below = (1 << child) - 1
-    return (subset & below) | (subset >> 1 & ~below)
+def _sink(problem: Problem, total: Floats, subset: int) -> tuple[int, int]:
+    """The sink of a best DAG over a subset, and the rank of its parent set.
+
+    The last one, so that among equals the class variables that stand first become ancestors.
+    """
+    for child in range(len(problem.names) - 1, -1, -1):
+        rest = subset & ~(1 << child)
+        if rest != subset:
+            rank = next((rank for rank, mask in enumerate(problem.masks[child]) if not mask & ~rest), None)
+            if rank is not None and total[rest] + problem.regrets[child][rank] == total[subset]:
+                return child, rank
+    raise RuntimeError(f"no sink explains the best DAG over the subset {subset:b}")
 
 
-@njit(cache=True)
-def _best_within_each_subset(ranks: npt.NDArray[np.unsignedinteger]) -> None:
-    """Turn the rank of each subset itself into the least rank among its subsets, one member at a time."""
-    step = 1
-    while step < ranks.size:
-        for block in range(0, ranks.size, 2 * step):
-            for without in range(block, block + step):
-                if ranks[without] < ranks[without + step]:
-                    ranks[without + step] = ranks[without]
+@compiled()
+def _fill_blocks(
+    start: Ints,
+    masks: Ints,
+    regrets: Floats,
+    possible: Ints,
+    within: Floats,
+    made_for: Ints,
+    total: Floats,
+    first: int,
+    last: int,
+) -> None:
+    """The least regret of a DAG over each subset of some blocks."""
+    count, size = within.shape
+    chunk = 1 << _CHUNK
+    for block in range(first, last):
+        outside = block * size  # the class variables that all subsets of the block have, besides those that vary
+        for child in range(count):
+            relevant = outside & possible[child]
+            if relevant != made_for[child] and (1 << child < size or outside >> child & 1):
+                made_for[child] = relevant
+                _best_within(start, masks, regrets, child, outside, within[child])
+        for at in range(outside, outside + size, chunk):
+            inside = at - outside
+            for child in range(_CHUNK, count):
+                if at >> child & 1:
+                    _add_sink(total, at, at ^ (1 << child), within[child], inside)
+            for subset in range(chunk):
+                best = total[at + subset]
+                for child in range(min(_CHUNK, count)):
+                    if subset >> child & 1:
+                        value = total[at + (subset ^ (1 << child))] + within[child, inside + subset]
+                        if value < best:
+                            best = value
+                total[at + subset] = best
+
+
+@compiled()
+def _best_within(start: Ints, masks: Ints, regrets: Floats, child: int, outside: int, best: Floats) -> None:
+    """The least regret of the parent sets of a class variable within each subset of a block."""
+    size = len(best)
+    chunk = (1 << _CHUNK) - 1
+    best[:] = np.inf
+    for i in range(start[child], start[child + 1]):
+        if masks[i] & ~(outside | (size - 1)) == 0:
+            inside = masks[i] & (size - 1)
+            # The subsets of the chunk one by one, because vectors are of no use below their own length.
+            free = chunk & ~inside
+            more = free
+            while True:
+                place = inside | more
+                if regrets[i] < best[place]:
+                    best[place] = regrets[i]
+                if more == 0:
+                    break
+                more = (more - 1) & free
+    step = chunk + 1
+    while step < size:
+        for at in range(0, size, 2 * step):
+            pair = best[at : at + 2 * step]
+            for i in range(step):
+                pair[step + i] = pair[i] if pair[i] < pair[step + i] else pair[step + i]
         step *= 2
 
 
-@njit(cache=True)
-def _best_sinks(
-    ranks: npt.NDArray[np.unsignedinteger],
-    regrets: npt.NDArray[np.float64],
-    regret: npt.NDArray[np.float64],
-    sink: npt.NDArray[np.int8],
-    start: int,
-    stop: int,
-) -> None:
-    """The least regret of a DAG over each subset from start to stop, and the sink of that DAG."""
-    for subset in range(start, stop):
-        best = np.inf
-        # From the last, so that among equals the class variables that stand first become ancestors.
-        for child in range(ranks.shape[0] - 1, -1, -1):
-            if subset >> child & 1:
-                rest = subset ^ (1 << child)
-                total = regret[rest] + regrets[child, ranks[child, _without(rest, child)]]
-                if total < best:
-                    best = total
-                    sink[subset] = child
-        regret[subset] = best
+@compiled()
+def _add_sink(total: Floats, at: int, rest: int, within: Floats, inside: int) -> None:
+    for i in range(1 << _CHUNK):
+        value = total[rest + i] + within[inside + i]
+        total[at + i] = value if value < total[at + i] else total[at + i]

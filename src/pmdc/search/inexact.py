@@ -7,12 +7,11 @@ branching.
 
 from __future__ import annotations
 
-import time
-
 from .problem import Outcome, Problem, members
+from .progress import Watch
 
 
-def hill_climb(problem: Problem, first: Outcome, deadline: float) -> Outcome:
+def hill_climb(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
     """From the sets with the fewest parents on, the single edge that helps most, until none does.
 
     An edge can be added or removed if that makes a set of the class variable that is still in the problem; sets that
@@ -21,10 +20,10 @@ def hill_climb(problem: Problem, first: Outcome, deadline: float) -> Outcome:
     table = [{mask: rank for rank, mask in enumerate(row)} for row in problem.masks]
     start = [min(row, key=lambda mask: (mask.bit_count(), row[mask])) for row in table]
     masks = start if _ancestors(start) is not None else [problem.masks[c][r] for c, r in enumerate(first.ranks)]
-    status = "unproved"
     while True:
-        if time.perf_counter() >= deadline:
-            status = "time limit"
+        ranks = [table[child][mask] for child, mask in enumerate(masks)]
+        reason = watch.stop(ranks, first.least_regret)
+        if reason:
             break
         best, move = 1e-12, None
         ancestors = _ancestors(masks)
@@ -54,8 +53,7 @@ def hill_climb(problem: Problem, first: Outcome, deadline: float) -> Outcome:
         if move is None:
             break
         masks = [move.get(child, mask) for child, mask in enumerate(masks)]
-    ranks = [table[child][mask] for child, mask in enumerate(masks)]
-    return Outcome(ranks, first.least_regret, status)
+    return Outcome(ranks, first.least_regret, reason or "unproved")
 
 
 def _ancestors(masks: list[int]) -> list[int] | None:
@@ -79,7 +77,7 @@ def _ancestors(masks: list[int]) -> list[int] | None:
     return [ancestors or 0 for ancestors in found]
 
 
-def best_forest(problem: Problem, first: Outcome, deadline: float) -> Outcome:
+def best_forest(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
     """The best DAG in which no class variable has more than one parent."""
     import networkx as nx  # takes longer to import than most searches to run
 

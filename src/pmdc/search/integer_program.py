@@ -8,17 +8,17 @@ handler adds those that a solution violates.
 """
 
 import math
-import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyscipopt import SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Model, quicksum
+from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Eventhdlr, Model, quicksum
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from .orders import improve
+from . import orders
 from .problem import Outcome, Problem, is_acyclic, members
+from .progress import Watch
 
 # The solver has absolute tolerances, so regrets are scaled: that of the first DAG becomes this number.
 _SCALE = 1e4
@@ -35,6 +35,7 @@ _SETTINGS: dict[str, Any] = {
     "constraints/components/maxprerounds": 0,
     "constraints/components/propfreq": -1,
     "presolving/maxrestarts": 0,
+    "misc/catchctrlc": False,
 }
 
 # New starts without a better DAG after which the local search gives way to the solver.
@@ -48,27 +49,24 @@ _STATUS = {
 }
 
 
-def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
-    """The best DAG, or the best so far at the deadline (in terms of `time.perf_counter`).
+def solve(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
+    """The best DAG, or the best so far when the watch ends the search.
 
     A local search comes before: what it finds is often the best DAG already, and then it remains to prove it.
     """
-    first = improve(problem, first, deadline, patience=_PATIENCE)
-    most = problem.total_regret(first.ranks)
-    if most <= first.least_regret:
-        return first._replace(status="optimal")
-    if time.perf_counter() >= deadline:
-        return first._replace(status="time limit")
-
+    first = orders.solve(problem, first, watch, patience=_PATIENCE)
+    if first.status != "unproved":
+        return first
     model = Model()
     try:
-        return _solve(model, problem, first, most, deadline)
+        return _solve(model, problem, first, watch)
     finally:
         # The model and its handler refer to each other; free() ends SCIP and that circle at once.
         model.free()
 
 
-def _solve(model: Model, problem: Problem, first: Outcome, most: float, deadline: float) -> Outcome:
+def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outcome:
+    most = problem.total_regret(first.ranks)
     model.hideOutput()
     model.setPresolve(SCIP_PARAMSETTING.OFF)
     model.setParams(_SETTINGS)
@@ -97,25 +95,54 @@ def _solve(model: Model, problem: Problem, first: Outcome, most: float, deadline
         model.setSolVal(start, row[rank], 1.0)
     model.addSol(start)
 
-    if deadline < math.inf:
-        model.setParam("limits/time", max(0.0, deadline - time.perf_counter()))
+    observer = _Observer(problem, variables, first, most / _SCALE, watch)
+    model.includeEventhdlr(observer, "observer", "better DAGs and bounds, and the wish to end")
+    if watch.time_left() < math.inf:
+        model.setParam("limits/time", max(0.0, watch.time_left()))
+    model.setParam("limits/memory", watch.memory_budget / 2**20)
     model.optimize()
 
     status = model.getStatus()
     if status not in _STATUS:
         raise RuntimeError(f"the solver stopped with the unexpected status {status!r}")
-    found = [first.ranks]
-    if model.getNSols():
-        best = model.getBestSol()
-        found.append([int(np.argmax([best[variable] for variable in row])) for row in variables])
-    ranks = min(found, key=problem.total_regret)
-    regret = problem.total_regret(ranks)
-    if not is_acyclic([row[rank] for row, rank in zip(problem.masks, ranks, strict=True)]):
+    best = observer.best()
+    if not is_acyclic([row[rank] for row, rank in zip(problem.masks, best.ranks, strict=True)]):
         raise RuntimeError("the solver accepted parent sets that form a cycle")
     if status == "optimal":
-        return Outcome(ranks, regret, "optimal")
-    least = max(first.least_regret, model.getDualbound() * most / _SCALE)
-    return Outcome(ranks, min(least, regret), _STATUS[status])
+        return best._replace(least_regret=problem.total_regret(best.ranks), status="optimal")
+    return best._replace(status=observer.reason or _STATUS[status])
+
+
+class _Observer(Eventhdlr):
+    """Tells the watch of better DAGs and bounds, and the solver when to end."""
+
+    def __init__(self, problem: Problem, variables: list[list[Any]], first: Outcome, unit: float, watch: Watch) -> None:
+        self.problem, self.variables, self.known, self.unit, self.watch = problem, variables, first, unit, watch
+        self.reason = ""
+
+    def best(self) -> Outcome:
+        """The best DAG and bound so far; of equal ones the first."""
+        if self.model.getNSols():
+            best = self.model.getBestSol()
+            ranks = [int(np.argmax([best[variable] for variable in row])) for row in self.variables]
+            if self.problem.total_regret(ranks) < self.problem.total_regret(self.known.ranks):
+                self.known = self.known._replace(ranks=ranks)
+        least = max(self.known.least_regret, self.model.getDualbound() * self.unit)
+        return self.known._replace(least_regret=min(least, self.problem.total_regret(self.known.ranks)))
+
+    def eventinit(self) -> None:
+        self.model.catchEvent(SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.LPEVENT | SCIP_EVENTTYPE.NODESOLVED, self)
+
+    def eventexit(self) -> None:
+        self.model.dropEvent(SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.LPEVENT | SCIP_EVENTTYPE.NODESOLVED, self)
+
+    def eventexec(self, event: Any) -> dict[str, int]:
+        if not self.reason:
+            best = self.best()
+            self.reason = self.watch.stop(best.ranks, best.least_regret)
+            if self.reason:
+                self.model.interruptSolve()
+        return {}
 
 
 class _Acyclicity(Conshdlr):

@@ -12,7 +12,6 @@ Nothing is proved here: the result is a DAG, and how good it is the bound of ano
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from pmdc.compiled import compiled
 
 from .problem import Outcome, Problem
+from .progress import Watch
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -34,36 +34,32 @@ PATIENCE = 500
 """The search ends after so many new starts in a row without a better DAG."""
 
 
-def solve(problem: Problem, first: Outcome, deadline: float) -> Outcome:
-    """A good DAG; proved to be the best only if it loses no more than every DAG must."""
-    found = improve(problem, first, deadline)
-    if problem.total_regret(found.ranks) <= found.least_regret:
-        return found._replace(status="optimal")
-    return found._replace(status="time limit" if time.perf_counter() >= deadline else "unproved")
+def solve(problem: Problem, first: Outcome, watch: Watch, patience: int = PATIENCE) -> Outcome:
+    """The best DAG found from the order of `first` on; proved only if it loses no more than every DAG must.
 
-
-def improve(problem: Problem, first: Outcome, deadline: float = np.inf, patience: int = PATIENCE) -> Outcome:
-    """The best DAG found from the order of `first` on, until the deadline (in terms of `time.perf_counter`).
-
-    The same problem gives the same answer, unless the deadline cuts it off.
+    The same problem gives the same answer, unless the watch ends the search before its end.
     """
     count = len(problem.names)
-    if count < 2 or not problem.total_regret(first.ranks) > first.least_regret:
-        return first
+    if count < 2:
+        return first._replace(status="optimal")
     table = _Table(problem)
     order = _topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)])
     ranks = np.array(first.ranks, dtype=np.int64)
     state = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
     best = _descend(table.words, table.start, table.regrets, order, ranks)
-    idle = 0
-    while idle < patience and best > first.least_regret and time.perf_counter() < deadline:
+    found, idle, reason = first.ranks, 0, ""
+    while True:
+        better = [int(rank) for rank in ranks]
+        if problem.total_regret(better) <= problem.total_regret(found):
+            found = better
+        reason = watch.stop(found, first.least_regret)
+        if reason or idle >= patience or best <= first.least_regret:
+            break
         new = _restart(table.words, table.start, table.regrets, order, ranks, state, best, _ROUNDS)
         idle = 0 if new < best else idle + _ROUNDS
         best = new
-    found = [int(rank) for rank in ranks]
-    if problem.total_regret(found) > problem.total_regret(first.ranks):
-        found = first.ranks
-    return Outcome(found, first.least_regret, first.status)
+    proved = problem.total_regret(found) <= first.least_regret
+    return Outcome(found, first.least_regret, "optimal" if proved else reason or "unproved")
 
 
 class _Table:

@@ -32,8 +32,9 @@ class Structure:
     gap : float
         ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
     status : str
-        "optimal" if the greatest score is proved, otherwise why the search stopped: "time limit",
-        "memory limit" or "interrupted"; "unproved" where an inexact method found nothing better.
+        "optimal" if the greatest score is proved, otherwise why the search stopped: "gap limit" if the gap that was
+        asked for is proved, "time limit", "memory limit" or "interrupted"; "unproved" where an inexact method found
+        nothing better.
     seconds : float
         Wall-clock time of the search.
     method : str
@@ -48,6 +49,16 @@ class Structure:
     status: str
     seconds: float
     method: str
+
+    def __str__(self) -> str:
+        """What was found and proved, how, and how long it took."""
+        how = f"{self.method} in {self.seconds:.3g} s"
+        if self.gap == 0.0:
+            return f"score {self.score:.8g}, {self.status}, by {how}"
+        return (
+            f"score {self.score:.8g}, {self.status}, by {how}; open: no DAG has more than {self.bound:.8g} "
+            f"(gap {self.gap:.2g})"
+        )
 
 
 def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
@@ -200,3 +211,26 @@ def check_time_limit(time_limit: Any) -> float:
     if seconds is None or not seconds > 0:
         raise ValueError(f"time_limit={time_limit!r} is not a positive number: give seconds, or None for no limit")
     return seconds
+
+
+def check_gap(gap: Any) -> float:
+    """The gap at which a search may end."""
+    value = _as_float(gap)
+    if value is None or not 0 <= value < math.inf:
+        raise ValueError(f"gap={gap!r} is not a number of at least 0: give a share of the score, such as 0.01, or 0.0")
+    return value
+
+
+def check_memory_budget(memory_budget: Any) -> int:
+    """The memory that a search may take, in bytes."""
+    value = _as_float(memory_budget)
+    if value is None or not 1 <= value < math.inf:
+        raise ValueError(f"memory_budget={memory_budget!r} is not a positive number: give bytes, such as 2**32")
+    return int(value)
+
+
+def check_callback(callback: Any) -> Any:
+    """Something that can be called, or None."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} cannot be called: give a function of a Structure, or None")
+    return callback
