@@ -8,23 +8,30 @@ handler adds those that a solution violates.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Eventhdlr, Model, quicksum
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from pyscipopt import (
+    SCIP_EVENTTYPE,
+    SCIP_HEURTIMING,
+    SCIP_LPSOLSTAT,
+    SCIP_PARAMSETTING,
+    SCIP_RESULT,
+    Conshdlr,
+    Eventhdlr,
+    Heur,
+    Model,
+    quicksum,
+)
 
 from . import orders
+from .clusters import Cluster, Columns, Support, by_cycles, by_program, violated
 from .problem import Outcome, Problem, is_acyclic, members
 from .progress import Watch
 
 # The solver has absolute tolerances, so regrets are scaled: that of the first DAG becomes this number.
 _SCALE = 1e4
-
-# A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6.
-_VIOLATION = 1e-5
 
 # The solver sees only the convexity rows, and few of its parts ask the handler whether there is more to a
 # solution. Those that reason from the rows alone are off: symmetries, independent components, reductions.
@@ -36,6 +43,7 @@ _SETTINGS: dict[str, Any] = {
     "constraints/components/propfreq": -1,
     "presolving/maxrestarts": 0,
     "misc/catchctrlc": False,
+    "separating/aggregation/freq": -1,
 }
 
 # New starts without a better DAG after which the local search gives way to the solver.
@@ -69,33 +77,30 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
     most = problem.total_regret(first.ranks)
     model.hideOutput()
     model.setPresolve(SCIP_PARAMSETTING.OFF)
+    model.setHeuristics(SCIP_PARAMSETTING.OFF)
     model.setParams(_SETTINGS)
-
-    # A set that alone loses more than the whole first DAG is in no best DAG. The sets are ranked, so what
-    # remains are the first ones of each class variable; very low scores ("-1e30") never reach the solver.
-    variables = [
-        [model.addVar(vtype="B", obj=regret * _SCALE / most) for regret in row if regret <= most]
-        for row in problem.regrets
-    ]
-    for row in variables:
-        model.addCons(quicksum(row) == 1)
-    handler = _Acyclicity(problem, variables)
+    program = _Program(model, problem, most)
+    handler = _Acyclicity(program)
     model.includeConshdlr(
         handler,
         "acyclicity",
-        "cluster constraints, by shortest cycles",
+        "cluster constraints",
         enfopriority=-1,  # after integrality: only whole-numbered solutions are enforced
         chckpriority=-1,
         sepafreq=1,
         maxprerounds=0,
         needscons=False,  # the handler itself is the one constraint
     )
-    start = model.createSol()
-    for row, rank in zip(variables, first.ranks, strict=True):
-        model.setSolVal(start, row[rank], 1.0)
-    model.addSol(start)
+    model.includeHeur(
+        _Near(program, handler),
+        "near",
+        "local search from orders near the LP solution",
+        "N",
+        timingmask=SCIP_HEURTIMING.DURINGLPLOOP | SCIP_HEURTIMING.AFTERLPNODE,
+    )
+    model.addSol(program.solution(first.ranks))
 
-    observer = _Observer(problem, variables, first, most / _SCALE, watch)
+    observer = _Observer(program, first, watch)
     model.includeEventhdlr(observer, "observer", "better DAGs and bounds, and the wish to end")
     if watch.time_left() < math.inf:
         model.setParam("limits/time", max(0.0, watch.time_left()))
@@ -113,22 +118,70 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
     return best._replace(status=observer.reason or _STATUS[status])
 
 
+class _Program:
+    """The variables and the rows that are there from the beginning."""
+
+    def __init__(self, model: Model, problem: Problem, most: float) -> None:
+        self.model, self.problem = model, problem
+        self.unit = most / _SCALE
+        """The regret that costs 1."""
+        # A set that alone loses more than the whole first DAG is in no best DAG. The sets are ranked, so what
+        # remains are the first ones of each class variable; very low scores ("-1e30") never reach the solver.
+        self.masks = [
+            [mask for mask, regret in zip(masks, regrets, strict=True) if regret <= most]
+            for masks, regrets in zip(problem.masks, problem.regrets, strict=True)
+        ]
+        self.takes = [
+            [model.addVar(vtype="B", obj=regret / self.unit) for regret in regrets[: len(masks)]]
+            for masks, regrets in zip(self.masks, problem.regrets, strict=True)
+        ]
+        for row in self.takes:
+            model.addCons(quicksum(row) == 1)
+
+        # Whether two class variables are joined by an edge. It cannot have both directions, so this is the constraint
+        # of the cluster of the two, and the solver may branch on it, which divides the DAGs more evenly than one set.
+        joining: dict[tuple[int, int], list[Any]] = {}
+        for child, (masks, row) in enumerate(zip(self.masks, self.takes, strict=True)):
+            for mask, variable in zip(masks, row, strict=True):
+                for parent in members(mask):
+                    joining.setdefault(_pair(parent, child), []).append(variable)
+        self.joins = {pair: model.addVar(vtype="B") for pair, some in joining.items() if len(some) > 1}
+        for pair, variable in self.joins.items():
+            model.addCons(quicksum(joining[pair]) == variable)
+
+    def solution(self, ranks: Sequence[int], heuristic: Heur | None = None) -> Any:
+        """A DAG as a solution."""
+        solution = self.model.createSol(heuristic)
+        for child, rank in enumerate(ranks):
+            self.model.setSolVal(solution, self.takes[child][rank], 1.0)
+            for parent in members(self.masks[child][rank]):
+                if variable := self.joins.get(_pair(parent, child)):
+                    self.model.setSolVal(solution, variable, 1.0)
+        return solution
+
+
+def _pair(a: int, b: int) -> tuple[int, int]:
+    return (a, b) if a < b else (b, a)
+
+
 class _Observer(Eventhdlr):
     """Tells the watch of better DAGs and bounds, and the solver when to end."""
 
-    def __init__(self, problem: Problem, variables: list[list[Any]], first: Outcome, unit: float, watch: Watch) -> None:
-        self.problem, self.variables, self.known, self.unit, self.watch = problem, variables, first, unit, watch
+    def __init__(self, program: _Program, first: Outcome, watch: Watch) -> None:
+        self.program, self.known, self.watch = program, first, watch
         self.reason = ""
 
     def best(self) -> Outcome:
         """The best DAG and bound so far; of equal ones the first."""
+        problem, solution = self.program.problem, None
         if self.model.getNSols():
-            best = self.model.getBestSol()
-            ranks = [int(np.argmax([best[variable] for variable in row])) for row in self.variables]
-            if self.problem.total_regret(ranks) < self.problem.total_regret(self.known.ranks):
+            solution = self.model.getBestSol()
+        if solution is not None:
+            ranks = [int(np.argmax([solution[variable] for variable in row])) for row in self.program.takes]
+            if problem.total_regret(ranks) < problem.total_regret(self.known.ranks):
                 self.known = self.known._replace(ranks=ranks)
-        least = max(self.known.least_regret, self.model.getDualbound() * self.unit)
-        return self.known._replace(least_regret=min(least, self.problem.total_regret(self.known.ranks)))
+        least = max(self.known.least_regret, self.model.getDualbound() * self.program.unit)
+        return self.known._replace(least_regret=min(least, problem.total_regret(self.known.ranks)))
 
     def eventinit(self) -> None:
         self.model.catchEvent(SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.LPEVENT | SCIP_EVENTTYPE.NODESOLVED, self)
@@ -148,41 +201,26 @@ class _Observer(Eventhdlr):
 class _Acyclicity(Conshdlr):
     """The cluster constraints, added when a solution violates them."""
 
-    def __init__(self, problem: Problem, variables: list[list[Any]]) -> None:
-        self.count = len(variables)
-        self.columns = [
-            (child, mask, members(mask), variable)
-            for child, row in enumerate(variables)
-            for mask, variable in zip(problem.masks[child], row, strict=False)
-        ]
-        self.by_child = [[column for column in self.columns if column[0] == child] for child in range(self.count)]
+    def __init__(self, program: _Program) -> None:
+        self.variables = [variable for row in program.takes for variable in row]
+        self.columns = Columns(program.masks)
+        self.exact_done = False
 
-    def _edge_weights(self, solution: Any) -> npt.NDArray[np.float64]:
-        """How much of each edge (parent, child) a solution takes; None is the solution of the node."""
-        weights = np.zeros((self.count, self.count))
+    def lp_support(self) -> Support:
+        """What the LP solution takes."""
+        return self.columns.support(np.array([variable.getLPSol() for variable in self.variables]))
+
+    def support(self, solution: Any) -> Support:
+        """What a solution takes; None is that of the node."""
         value = self.model.getSolVal
-        for child, _, parents, variable in self.columns:
-            if parents and (taken := value(solution, variable)) > 0.0:
-                weights[parents, child] += taken
-        return weights
+        return self.columns.support(np.array([value(solution, variable) for variable in self.variables]))
 
-    def _terms(self, cluster: int) -> list[Any]:
-        """The left side of the cluster constraint: its members' sets that have no member of it."""
-        return [
-            variable
-            for child in members(cluster)
-            for _, mask, _, variable in self.by_child[child]
-            if not mask & cluster
-        ]
-
-    def _separate(self, otherwise: int, force: bool) -> dict[str, int]:
-        """Add the cluster constraints that the LP solution violates, as cuts."""
-        clusters = violated_clusters(self._edge_weights(None))
+    def _add_cuts(self, clusters: Sequence[Cluster], otherwise: int, force: bool) -> dict[str, int]:
         for cluster in clusters:
             row = self.model.createEmptyRowUnspec("cluster", lhs=1.0, rhs=None, local=False)
             self.model.cacheRowExtensions(row)
-            for variable in self._terms(cluster):
-                self.model.addVarToRow(row, variable, 1.0)
+            for column in self.columns.outside(cluster):
+                self.model.addVarToRow(row, self.variables[column], 1.0)
             self.model.flushRowExtensions(row)
             infeasible = self.model.addCut(row, forcecut=force)
             self.model.releaseRow(row)
@@ -191,18 +229,24 @@ class _Acyclicity(Conshdlr):
         return {"result": SCIP_RESULT.SEPARATED if clusters else otherwise}
 
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, int]:
-        return self._separate(SCIP_RESULT.DIDNOTFIND, force=False)
+        support = self.lp_support()
+        root = self.model.getDepth() == 0
+        clusters = violated(support, thorough=root)
+        if not clusters and root and not self.exact_done:
+            clusters = [c for c in [by_program(support)] if c]
+            self.exact_done = not clusters
+        return self._add_cuts(clusters, SCIP_RESULT.DIDNOTFIND, force=False)
 
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, int]:
-        return self._separate(SCIP_RESULT.FEASIBLE, force=True)
+        return self._add_cuts(by_cycles(self.lp_support()), SCIP_RESULT.FEASIBLE, force=True)
 
     def consenfops(
         self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
     ) -> dict[str, int]:
         # Without an LP there are no cuts, so the constraints are added as rows of the problem.
-        clusters = violated_clusters(self._edge_weights(None))
+        clusters = by_cycles(self.support(None))
         for cluster in clusters:
-            self.model.addCons(quicksum(self._terms(cluster)) >= 1)
+            self.model.addCons(quicksum(self.variables[column] for column in self.columns.outside(cluster)) >= 1)
         return {"result": SCIP_RESULT.CONSADDED if clusters else SCIP_RESULT.FEASIBLE}
 
     def conscheck(
@@ -214,46 +258,30 @@ class _Acyclicity(Conshdlr):
         printreason: bool,
         completely: bool,
     ) -> dict[str, int]:
-        violated = violated_clusters(self._edge_weights(solution))
+        violated = by_cycles(self.support(solution))
         return {"result": SCIP_RESULT.INFEASIBLE if violated else SCIP_RESULT.FEASIBLE}
 
     def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
         # Rounding down may violate a cluster constraint; rounding up adds edges, which may close a cycle.
         locks = nlockspos + nlocksneg
-        for *_, variable in self.columns:
+        for variable in self.variables:
             self.model.addVarLocksType(variable, locktype, locks, locks)
 
 
-def violated_clusters(weights: npt.NDArray[np.float64]) -> list[int]:
-    """Clusters whose constraint is violated, as bit masks: the shortest cycle through each class variable.
+class _Near(Heur):
+    """Good DAGs near the LP solution."""
 
-    An edge is as long as its weight falls short of 1. Along a cycle each member takes sets with its
-    predecessor to at least the weight of that edge, so the sets without any member of the cycle sum up to its
-    length at most: a cycle shorter than 1 violates the constraint of its members. If the weights are 0 and 1,
-    every cycle has length 0, and none is overlooked.
-    """
-    parents, children = np.nonzero(weights)
-    if not parents.size:
-        return []
-    # Not quite 0 for a whole edge, because a graph library may take 0 for no edge.
-    lengths = np.maximum(1.0 - weights[parents, children], 1e-12)
-    graph = csr_array((lengths, (parents, children)), shape=weights.shape)
-    distance, before = dijkstra(graph, return_predecessors=True, limit=1.0)
+    def __init__(self, program: _Program, handler: _Acyclicity) -> None:
+        self.program, self.handler, self.guided = program, handler, orders.Guided(program.problem)
 
-    # Close each shortest path from a child to its parent by the edge back to the child.
-    cycle_lengths = distance[children, parents] + lengths
-    clusters: dict[int, None] = {}
-    closed = set()
-    for edge in np.argsort(cycle_lengths, kind="stable"):
-        if cycle_lengths[edge] > 1.0 - _VIOLATION:
-            break
-        child, position = int(children[edge]), int(parents[edge])
-        if child in closed:
-            continue
-        closed.add(child)
-        cluster = 1 << child
-        while position != child:
-            cluster |= 1 << position
-            position = int(before[child, position])
-        clusters[cluster] = None
-    return list(clusters)
+    def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, int]:
+        if self.model.getLPSolstat() != SCIP_LPSOLSTAT.OPTIMAL:
+            return {"result": SCIP_RESULT.DIDNOTRUN}
+        ranks = self.guided.near(self.handler.lp_support().weights())
+        if ranks is None:
+            return {"result": SCIP_RESULT.DIDNOTFIND}
+        regret = self.program.problem.total_regret(ranks)
+        if regret >= self.model.getPrimalbound() * self.program.unit:
+            return {"result": SCIP_RESULT.DIDNOTFIND}
+        accepted = self.model.trySol(self.program.solution(ranks, self), printreason=False)
+        return {"result": SCIP_RESULT.FOUNDSOL if accepted else SCIP_RESULT.DIDNOTFIND}

@@ -62,6 +62,35 @@ def solve(problem: Problem, first: Outcome, watch: Watch, patience: int = PATIEN
     return Outcome(found, first.least_regret, "optimal" if proved else reason or "unproved")
 
 
+class Guided:
+    """Good DAGs near solutions of the relaxed integer program."""
+
+    def __init__(self, problem: Problem):
+        self._table = _Table(problem)
+        self._seen: set[tuple[int, ...]] = set()
+
+    def near(self, weights: Floats) -> list[int] | None:
+        """A DAG, by local search from an order that agrees with the edges (parent, child) as far as they weigh.
+
+        Next in the order is always the class variable that takes least of those left. None if that order was tried
+        before, or if it admits no DAG.
+        """
+        left = weights.sum(axis=0)
+        order = np.empty(len(left), dtype=np.int64)
+        for place in range(len(order)):
+            order[place] = first = np.argmin(left)
+            left -= weights[first]
+            left[first] = np.inf
+        if (known := tuple(order.tolist())) in self._seen:
+            return None
+        self._seen.add(known)
+        table, ranks = self._table, np.empty_like(order)
+        if _take(table.words, table.start, table.regrets, order, ranks) == np.inf:
+            return None
+        _descend(table.words, table.start, table.regrets, order, ranks)
+        return ranks.tolist()
+
+
 class _Table:
     """The parent sets in arrays: bits of 64 class variables in a word, best sets first, class after class."""
 

@@ -1,0 +1,257 @@
+"""Cluster constraints that a solution of the relaxed integer program violates.
+
+A cluster is a set of class variables. In a DAG one of its members comes first, so at least one takes a parent set
+without a member of the cluster. A solution, in which class variables may take several sets in part, violates this if
+what the members take without a member of the cluster,
+
+    outside(C) = sum of x[i, S] over the members i of C and their sets S that have no member of C,
+
+is less than 1. Three ways to find such clusters, from the quickest to the most thorough: short cycles, clusters that
+grow and shrink from these by single class variables, and the integer program that finds the least outside(C). Only the
+last can tell that there is none, if the solution is not whole-numbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from pmdc.compiled import compiled
+
+from .problem import members
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+VIOLATION = 1e-5
+"""A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6."""
+
+
+_STEPS = 100
+"""Steps without a better cluster after which its growth ends."""
+_REST = 1 / 3
+"""For so many steps, as a share of the class variables, one that was added or removed is left alone."""
+
+
+class Columns:
+    """The parent sets that a solution chooses from, as arrays: whose each is, and the parents in it."""
+
+    def __init__(self, masks: Sequence[Sequence[int]]):
+        self.count = len(masks)
+        self.child = np.repeat(np.arange(self.count), [len(row) for row in masks])
+        parents = [members(mask) for row in masks for mask in row]
+        self.start = np.cumsum([0, *map(len, parents)])
+        self.parents = np.array([p for some in parents for p in some], dtype=np.int64)
+        self.column = np.repeat(np.arange(len(parents)), np.diff(self.start))  # of each entry of `parents`
+
+    def support(self, values: Floats) -> Support:
+        """What is needed of a solution: the columns it takes at all."""
+        taken = np.flatnonzero(values > 1e-9)
+        entries = np.flatnonzero(values[self.column] > 1e-9)
+        place = np.empty(len(values), dtype=np.int64)
+        place[taken] = np.arange(len(taken))
+        column, parent = place[self.column[entries]], self.parents[entries]
+        by_parent = np.argsort(parent, kind="stable")
+        return Support(
+            count=self.count,
+            child=self.child[taken],
+            value=values[taken],
+            own=np.searchsorted(self.child[taken], np.arange(self.count + 1)),
+            column=column,
+            parent=parent,
+            with_parent=column[by_parent],
+            parent_start=np.searchsorted(parent[by_parent], np.arange(self.count + 1)),
+        )
+
+    def outside(self, cluster: Iterable[int]) -> Ints:
+        """The columns of the constraint of a cluster: its members' sets that have no member of it."""
+        inside = np.zeros(self.count, dtype=bool)
+        inside[list(cluster)] = True
+        touched = np.zeros(len(self.child), dtype=bool)
+        touched[self.column[inside[self.parents]]] = True
+        return np.flatnonzero(inside[self.child] & ~touched)
+
+
+class Support(NamedTuple):
+    """The columns that a solution takes, class variable after class variable."""
+
+    count: int
+    child: Ints
+    value: Floats
+    own: Ints
+    """Where the columns of each class variable begin."""
+    column: Ints
+    parent: Ints
+    """Together: which column has which parent."""
+    with_parent: Ints
+    parent_start: Ints
+    """The columns that have each class variable as a parent, and where they begin."""
+
+    def weights(self) -> Floats:
+        """How much of each edge (parent, child) the solution takes."""
+        weights = np.zeros((self.count, self.count))
+        np.add.at(weights, (self.parent, self.child[self.column]), self.value[self.column])
+        return weights
+
+
+Cluster = tuple[int, ...]
+
+
+def violated(support: Support, thorough: bool) -> list[Cluster]:
+    """Clusters whose constraint a solution violates; if there are any and `thorough` is set, at least one."""
+    cycles = by_cycles(support, 1.5)
+    edges = sorted({(min(e), max(e)) for e in zip(support.parent.tolist(), support.child[support.column].tolist())})
+    found = by_growth(support, cycles)
+    if not found and thorough:
+        found = by_growth(support, edges)
+    return list(dict.fromkeys([*found, *by_cycles(support)]))
+
+
+def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluster]:
+    """The members of the shortest cycle through each class variable, shortest first.
+
+    An edge is as long as its weight falls short of 1. Along a cycle each member takes sets with its
+    predecessor to at least the weight of that edge, so the sets without any member of the cycle sum up to its
+    length at most: a cycle shorter than 1 violates the constraint of its members. If the weights are 0 and 1,
+    every cycle has length 0, and none is overlooked.
+    """
+    weights = support.weights()
+    parents, children = np.nonzero(weights)
+    if not parents.size:
+        return []
+    # Not quite 0 for a whole edge, because a graph library may take 0 for no edge.
+    lengths = np.maximum(1.0 - weights[parents, children], 1e-12)
+    graph = csr_array((lengths, (parents, children)), shape=weights.shape)
+    distance, before = dijkstra(graph, return_predecessors=True, limit=longest)
+
+    # Close each shortest path from a child to its parent by the edge back to the child.
+    cycle_lengths = distance[children, parents] + lengths
+    clusters: dict[Cluster, None] = {}
+    closed = set()
+    for edge in np.argsort(cycle_lengths, kind="stable"):
+        if cycle_lengths[edge] > longest:
+            break
+        child, position = int(children[edge]), int(parents[edge])
+        if child in closed:
+            continue
+        closed.add(child)
+        cluster = [child]
+        while position != child:
+            cluster.append(position)
+            position = int(before[child, position])
+        clusters[tuple(sorted(cluster))] = None
+    return list(clusters)
+
+
+def by_growth(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
+    """From each start, single class variables are added or removed: always that which leaves outside(C) least.
+
+    One that was added or removed is left alone for some steps, so that the search leaves clusters that no single change
+    makes better. The best cluster on the way of each start counts, if its constraint is violated.
+    """
+    inside = np.zeros(support.count, dtype=np.bool_)
+    found: dict[Cluster, float] = {}
+    for start in starts:
+        inside[:] = False
+        inside[list(start)] = True
+        value = _grow(support.own, support.value, support.child, support.column, support.parent,
+                         support.with_parent, support.parent_start, inside)
+        if value < 1.0 - VIOLATION:
+            found[tuple(np.flatnonzero(inside).tolist())] = value
+    return sorted(found, key=lambda cluster: (found[cluster], cluster))
+
+
+def by_program(support: Support) -> Cluster | None:
+    """The cluster with the least outside(C), by an integer program; None if that is no less than 1.
+
+    One variable for each class variable (it is a member) and one for each column of the solution (it counts as outside,
+    which it must if its child is a member and none of its parents is).
+    """
+    n, m = support.count, len(support.value)
+    rows = np.concatenate([np.arange(m), np.arange(m), support.column])
+    columns = np.concatenate([n + np.arange(m), support.child, support.parent])
+    entries = np.concatenate([np.ones(m), -np.ones(m), np.ones(len(support.column))])
+    # counts >= child - sum of parents; two members at least
+    counts = LinearConstraint(coo_array((entries, (rows, columns)), shape=(m, n + m)).tocsr(), lb=0.0)
+    size = LinearConstraint(np.concatenate([np.ones(n), np.zeros(m)])[None, :], lb=2.0)
+    answer = milp(
+        np.concatenate([np.zeros(n), support.value]),
+        integrality=np.concatenate([np.ones(n), np.zeros(m)]),
+        bounds=Bounds(0.0, 1.0),
+        constraints=[counts, size],
+    )
+    if not answer.success:
+        raise RuntimeError(f"the search for a violated cluster ended with {answer.message!r}")
+    if answer.fun >= 1.0 - VIOLATION:
+        return None
+    return tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist())
+
+
+@compiled()
+def _grow(
+    own: Ints,
+    value: Floats,
+    child: Ints,
+    column: Ints,
+    parent: Ints,
+    with_parent: Ints,
+    parent_start: Ints,
+    inside: npt.NDArray[np.bool_],
+) -> float:
+    """The least outside(C) on the way from a cluster, which becomes the cluster where it was."""
+    n = len(inside)
+    touched = np.zeros(len(value), dtype=np.int64)  # members of the cluster among the parents of each column
+    for entry in range(len(column)):
+        if inside[parent[entry]]:
+            touched[column[entry]] += 1
+    size = 0
+    outside = 0.0
+    for i in range(n):
+        if inside[i]:
+            size += 1
+            for c in range(own[i], own[i + 1]):
+                if touched[c] == 0:
+                    outside += value[c]
+    least, best = outside, inside.copy()
+    rest = np.zeros(n, dtype=np.int64)  # the step before which a class variable is left alone
+    pause = max(5, int(n * _REST))
+    step, last = 0, 0
+    while step - last < _STEPS:
+        least_change, at = np.inf, -1
+        for i in range(n):
+            if rest[i] > step or (inside[i] and size <= 2):
+                continue
+            change = 0.0
+            for c in range(own[i], own[i + 1]):
+                if touched[c] == 0:
+                    change += value[c]
+            if inside[i]:
+                change = -change
+            bar = 1 if inside[i] else 0
+            for e in range(parent_start[i], parent_start[i + 1]):
+                c = with_parent[e]
+                if touched[c] == bar and inside[child[c]]:
+                    change += value[c] if inside[i] else -value[c]
+            if change < least_change:
+                least_change, at = change, i
+        if at < 0:
+            break
+        step += 1
+        outside += least_change
+        sign = -1 if inside[at] else 1
+        size += sign
+        inside[at] = not inside[at]
+        rest[at] = step + pause
+        for e in range(parent_start[at], parent_start[at + 1]):
+            touched[with_parent[e]] += sign
+        if outside < least - 1e-9:
+            least, last = outside, step
+            best[:] = inside
+    inside[:] = best
+    return least
