@@ -33,6 +33,8 @@ VIOLATION = 1e-5
 """A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6."""
 
 
+_LONGEST_START = 1.5
+"""Clusters also grow from cycles that are longer than those whose own constraint is violated."""
 _STEPS = 100
 """Steps without a better cluster after which its growth ends."""
 _REST = 1 / 3
@@ -59,7 +61,7 @@ class Columns:
         column, parent = place[self.column[entries]], self.parents[entries]
         by_parent = np.argsort(parent, kind="stable")
         return Support(
-            count=self.count,
+            n_variables=self.count,
             child=self.child[taken],
             value=values[taken],
             own=np.searchsorted(self.child[taken], np.arange(self.count + 1)),
@@ -81,7 +83,7 @@ class Columns:
 class Support(NamedTuple):
     """The columns that a solution takes, class variable after class variable."""
 
-    count: int
+    n_variables: int
     child: Ints
     value: Floats
     own: Ints
@@ -95,22 +97,12 @@ class Support(NamedTuple):
 
     def weights(self) -> Floats:
         """How much of each edge (parent, child) the solution takes."""
-        weights = np.zeros((self.count, self.count))
+        weights = np.zeros((self.n_variables, self.n_variables))
         np.add.at(weights, (self.parent, self.child[self.column]), self.value[self.column])
         return weights
 
 
 Cluster = tuple[int, ...]
-
-
-def violated(support: Support, thorough: bool) -> list[Cluster]:
-    """Clusters whose constraint a solution violates; if there are any and `thorough` is set, at least one."""
-    cycles = by_cycles(support, 1.5)
-    edges = sorted({(min(e), max(e)) for e in zip(support.parent.tolist(), support.child[support.column].tolist())})
-    found = by_growth(support, cycles)
-    if not found and thorough:
-        found = by_growth(support, edges)
-    return list(dict.fromkeys([*found, *by_cycles(support)]))
 
 
 def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluster]:
@@ -149,19 +141,36 @@ def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluste
     return list(clusters)
 
 
-def by_growth(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
-    """From each start, single class variables are added or removed: always that which leaves outside(C) least.
+def by_growth(support: Support) -> list[Cluster]:
+    """Cycles, and clusters that grow from them or, if that gives none, from single edges; most violated first.
 
-    One that was added or removed is left alone for some steps, so that the search leaves clusters that no single change
-    makes better. The best cluster on the way of each start counts, if its constraint is violated.
+    From each start, single class variables are added or removed: always that which leaves outside(C) least. One that
+    was added or removed is left alone for some steps, so that the search leaves clusters that no single change makes
+    better. The best cluster on the way of each start counts, if its constraint is violated.
     """
-    inside = np.zeros(support.count, dtype=np.bool_)
+    cycles = by_cycles(support, _LONGEST_START)
+    grown = _grow_all(support, cycles)
+    if not grown:
+        edges = zip(support.parent.tolist(), support.child[support.column].tolist(), strict=True)
+        grown = _grow_all(support, sorted({(min(edge), max(edge)) for edge in edges}))
+    return list(dict.fromkeys([*grown, *by_cycles(support)]))
+
+
+def _grow_all(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
     found: dict[Cluster, float] = {}
     for start in starts:
-        inside[:] = False
+        inside = np.zeros(support.n_variables, dtype=np.bool_)
         inside[list(start)] = True
-        value = _grow(support.own, support.value, support.child, support.column, support.parent,
-                         support.with_parent, support.parent_start, inside)
+        value = _grow(
+            support.own,
+            support.value,
+            support.child,
+            support.column,
+            support.parent,
+            support.with_parent,
+            support.parent_start,
+            inside,
+        )
         if value < 1.0 - VIOLATION:
             found[tuple(np.flatnonzero(inside).tolist())] = value
     return sorted(found, key=lambda cluster: (found[cluster], cluster))
@@ -173,7 +182,7 @@ def by_program(support: Support) -> Cluster | None:
     One variable for each class variable (it is a member) and one for each column of the solution (it counts as outside,
     which it must if its child is a member and none of its parents is).
     """
-    n, m = support.count, len(support.value)
+    n, m = support.n_variables, len(support.value)
     rows = np.concatenate([np.arange(m), np.arange(m), support.column])
     columns = np.concatenate([n + np.arange(m), support.child, support.parent])
     entries = np.concatenate([np.ones(m), -np.ones(m), np.ones(len(support.column))])

@@ -4,7 +4,8 @@ One binary variable for each class variable and parent set, one convexity row fo
 takes exactly one set), and the cluster constraints: in each cluster of two or more class variables at least
 one takes a set that has no member of the cluster. (The paper prints "> 1" where ">= 1" is meant: with "> 1"
 no two class variables could be joined by an edge.) There are exponentially many of them, so a constraint
-handler adds those that a solution violates.
+handler adds those that a solution violates (`clusters`). Good DAGs come from a local search over orders, before the
+solver starts and then near each of its LP solutions.
 """
 
 import math
@@ -26,15 +27,16 @@ from pyscipopt import (
 )
 
 from . import orders
-from .clusters import Cluster, Columns, Support, by_cycles, by_program, violated
+from .clusters import Cluster, Columns, Support, by_cycles, by_growth, by_program
 from .problem import Outcome, Problem, is_acyclic, members
 from .progress import Watch
 
 # The solver has absolute tolerances, so regrets are scaled: that of the first DAG becomes this number.
 _SCALE = 1e4
 
-# The solver sees only the convexity rows, and few of its parts ask the handler whether there is more to a
-# solution. Those that reason from the rows alone are off: symmetries, independent components, reductions.
+# The solver sees only a part of the rows, and few of its own parts ask the handler whether there is more to a
+# solution. Those that reason from the rows alone are off: symmetries, independent components, reductions that
+# keep some optimal solution only. The rest is for speed, measured on networks other than those of benchmarks/search.py.
 _SETTINGS: dict[str, Any] = {
     "misc/usesymmetry": 0,
     "misc/allowstrongdualreds": False,
@@ -44,10 +46,11 @@ _SETTINGS: dict[str, Any] = {
     "presolving/maxrestarts": 0,
     "misc/catchctrlc": False,
     "separating/aggregation/freq": -1,
+    "lp/pricing": "d",
 }
 
 # New starts without a better DAG after which the local search gives way to the solver.
-_PATIENCE = 100
+_PATIENCE = 40
 
 _STATUS = {
     "optimal": "optimal",
@@ -76,7 +79,6 @@ def solve(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
 def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outcome:
     most = problem.total_regret(first.ranks)
     model.hideOutput()
-    model.setPresolve(SCIP_PARAMSETTING.OFF)
     model.setHeuristics(SCIP_PARAMSETTING.OFF)
     model.setParams(_SETTINGS)
     program = _Program(model, problem, most)
@@ -148,6 +150,9 @@ class _Program:
         self.joins = {pair: model.addVar(vtype="B") for pair, some in joining.items() if len(some) > 1}
         for pair, variable in self.joins.items():
             model.addCons(quicksum(joining[pair]) == variable)
+        # Presolving may not express a variable by several others: then a DAG could not be handed over as a solution.
+        for variable in [*self.joins.values(), *(variable for row in self.takes for variable in row)]:
+            model.markDoNotMultaggrVar(variable)
 
     def solution(self, ranks: Sequence[int], heuristic: Heur | None = None) -> Any:
         """A DAG as a solution."""
@@ -204,7 +209,8 @@ class _Acyclicity(Conshdlr):
     def __init__(self, program: _Program) -> None:
         self.variables = [variable for row in program.takes for variable in row]
         self.columns = Columns(program.masks)
-        self.exact_done = False
+        self.proved = False
+        """Whether all cluster constraints held at the root once; then the program that proves it is not run again."""
 
     def lp_support(self) -> Support:
         """What the LP solution takes."""
@@ -230,11 +236,11 @@ class _Acyclicity(Conshdlr):
 
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, int]:
         support = self.lp_support()
-        root = self.model.getDepth() == 0
-        clusters = violated(support, thorough=root)
-        if not clusters and root and not self.exact_done:
-            clusters = [c for c in [by_program(support)] if c]
-            self.exact_done = not clusters
+        clusters = by_growth(support)
+        if not clusters and self.model.getDepth() == 0 and not self.proved:
+            cluster = by_program(support)
+            clusters = [cluster] if cluster else []
+            self.proved = not clusters
         return self._add_cuts(clusters, SCIP_RESULT.DIDNOTFIND, force=False)
 
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, int]:
@@ -258,8 +264,8 @@ class _Acyclicity(Conshdlr):
         printreason: bool,
         completely: bool,
     ) -> dict[str, int]:
-        violated = by_cycles(self.support(solution))
-        return {"result": SCIP_RESULT.INFEASIBLE if violated else SCIP_RESULT.FEASIBLE}
+        clusters = by_cycles(self.support(solution))
+        return {"result": SCIP_RESULT.INFEASIBLE if clusters else SCIP_RESULT.FEASIBLE}
 
     def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
         # Rounding down may violate a cluster constraint; rounding up adds edges, which may close a cycle.

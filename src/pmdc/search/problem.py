@@ -124,12 +124,14 @@ def split(problem: Problem) -> list[Part]:
     for number in dict.fromkeys(component.tolist()):
         inside = tuple(np.flatnonzero(component == number).tolist())
         place = {position: i for i, position in enumerate(inside)}
+        outside = sum(1 << position for position in range(count) if position not in place)
         masks, ranks = [], []
         for child in inside:
             seen: dict[int, int] = {}
             for rank, mask in enumerate(problem.masks[child]):
                 seen.setdefault(sum(1 << place[p] for p in members(mask) if p in place), rank)
-            kept = _without_supersets(seen)
+            # Where no parent is outside, the sets are as they were, and none contains a better one.
+            kept = _without_supersets(seen) if possible[child] & outside else seen
             masks.append(tuple(kept))
             ranks.append(tuple(kept.values()))
         part = Problem(
