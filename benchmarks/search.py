@@ -288,11 +288,11 @@ def peak_memory() -> float:
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
-def cpu_seconds(work: Callable[[], Any], rounds: int = 5) -> tuple[float, Any]:
-    """The median of some rounds after a first one, and the result."""
+def cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The median of five rounds after a first one, fewer if they take more than 5 seconds, and the result."""
     result = work()
-    times = []
-    for _ in range(rounds):
+    times: list[float] = []
+    while len(times) < 5 and sum(times) < 5:
         start = time.process_time()
         work()
         times.append(time.process_time() - start)
