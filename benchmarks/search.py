@@ -452,7 +452,9 @@ def gobnilp(args: argparse.Namespace) -> Iterator[str]:
                 theirs, parents = cpu_seconds(lambda scores=scores: search(scores))
             except GurobiError as error:
                 if "too large" not in str(error):
-                    raise
+                    yield f"Gurobi cannot be used: {error}"
+                    yield ""
+                    return
                 too_large += 1
                 continue
             row = [theirs]
