@@ -1,5 +1,6 @@
 """Random problems: score tables, networks, tables of class variables."""
 
+import itertools
 import math
 
 import numpy as np
@@ -99,6 +100,43 @@ def random_scores(class_variables, seed, *, sets=10, most_parents=3):
             parents = frozenset(random.choice(others, size=size, replace=False).tolist())
             scores[name][parents] = float(random.normal(-9.0 + size, 2.0))
     return scores
+
+
+def bic_scores(class_variables, seed, *, n_rows=300, most_parents=2):
+    """BIC of all parent sets up to a size, of rows from a random network: tables as data give them."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 4, size=class_variables)
+    parents = random_parents(rng, class_variables, min(1.0, 2.0 / class_variables))
+    rows = np.zeros((n_rows, class_variables), dtype=np.int64)
+
+    def configurations(members):
+        codes = np.zeros(n_rows, dtype=np.int64)
+        for p in members:
+            codes = codes * sizes[p] + rows[:, p]
+        return codes
+
+    for k in sorted(range(class_variables), key=lambda k: _depth(parents, k)):
+        table = rng.dirichlet(np.full(sizes[k], 0.5), size=math.prod(sizes[list(parents[k])].tolist()))
+        above = rng.random(n_rows)[:, None] > np.cumsum(table[configurations(parents[k])], axis=1)
+        rows[:, k] = np.minimum(above.sum(axis=1), sizes[k] - 1)
+
+    def log_likelihood(members):
+        counts = np.bincount(configurations(members))
+        return float((counts[counts > 0] * np.log(counts[counts > 0])).sum())
+
+    scores = {f"y{k}": {} for k in range(class_variables)}
+    for k in range(class_variables):
+        others = [p for p in range(class_variables) if p != k]
+        for size in range(most_parents + 1):
+            for members in itertools.combinations(others, size):
+                penalty = 0.5 * math.log(n_rows) * (sizes[k] - 1) * math.prod(sizes[list(members)].tolist())
+                fit = log_likelihood([*members, k]) - log_likelihood(members)
+                scores[f"y{k}"][frozenset(f"y{p}" for p in members)] = float(fit - penalty)
+    return scores
+
+
+def _depth(parents, k):
+    return 1 + max((_depth(parents, p) for p in parents[k]), default=0)
 
 
 def numbers(X):

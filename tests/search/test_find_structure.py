@@ -8,13 +8,17 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import all_dags, best_score, is_dag, subsets
+from pmdc import GBNC
+from pmdc.datasets import load
+from pmdc.learners import NaiveBayes
 from pmdc.search import dynamic_programming, find_structure, integer_program
-from problems import random_scores
+from problems import bic_scores, random_scores
 
 METHODS = ["dynamic-programming", "integer-program"]
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -55,8 +59,8 @@ def check_optimal(structure, scores, required=(), forbidden=()):
 
 @st.composite
 def searches(draw):
-    """A score table over one to four class variables, and edges."""
-    names = tuple("abcd"[: draw(st.integers(1, 4))])
+    """A score table over one to five class variables, and edges."""
+    names = tuple("abcde"[: draw(st.integers(1, 5))])
     # Whole numbers make ties, halves of the tables have sets that are missing or forbidden.
     value = draw(st.sampled_from([st.integers(-3, 0).map(float), st.floats(-100, 100)]))
     if draw(st.booleans()):
@@ -99,13 +103,36 @@ def test_five_class_variables_with_all_parent_sets(method, seed):
     assert best.score == pytest.approx(best_score(scores), rel=1e-12)
 
 
-def test_methods_agree_on_larger_tables():
-    for seed in range(30):
-        scores = random_scores(5 + seed % 8, seed, sets=5 + seed, most_parents=2 + seed % 3)
-        by_subsets, by_program = (find_structure(scores, method) for method in METHODS)
-        check_optimal(by_subsets, scores)
-        check_optimal(by_program, scores)
-        assert by_program.score == pytest.approx(by_subsets.score, rel=1e-12)
+def check_agreement(scores):
+    by_subsets, by_program = (find_structure(scores, method) for method in METHODS)
+    check_optimal(by_subsets, scores)
+    check_optimal(by_program, scores)
+    assert by_program.score == pytest.approx(by_subsets.score, rel=1e-9)
+
+
+# 100 tables of random numbers and 100 of random data, up to 18 class variables.
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_methods_agree_on_random_scores(first):
+    for seed in range(first, first + 20):
+        size = 3 + seed % 12
+        check_agreement(random_scores(size, seed, sets=5 + seed % 30, most_parents=2 + seed % 3))
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_methods_agree_on_scores_of_random_data(first):
+    for seed in range(first, first + 20):
+        check_agreement(bic_scores(3 + seed % 16, seed, n_rows=100 + 50 * (seed % 7), most_parents=2 + (seed % 16 < 6)))
+
+
+@pytest.mark.benchmark_data
+@pytest.mark.parametrize("name", ["rf1", "scm20d", "waterquality", "emotions", "birds"])
+def test_methods_agree_on_scores_of_real_tables(name, data_dir):
+    data = load(name, data_dir)
+    rows = np.linspace(0, len(data.X) - 1, min(1000, len(data.X))).astype(int)
+    model = GBNC(NaiveBayes(), max_parents=2, max_discrete_parents=0, prune=None)
+    model.fit(data.X.iloc[rows], data.Y.iloc[rows])
+    check_agreement(model.scores_)
+    assert model.structure_.score == pytest.approx(find_structure(model.scores_).score, rel=1e-12)
 
 
 def test_auto_chooses_by_size():
