@@ -341,6 +341,25 @@ def test_callback_ends_the_search(method):
     assert best.score < find_structure(scores).score <= best.bound
 
 
+@pytest.mark.parametrize("method", [*METHODS, "local-search", "hill-climb"])
+@pytest.mark.parametrize("calls", [1, 3])
+def test_errors_of_the_callback_are_raised(method, calls):
+    told = []
+
+    def callback(best):
+        told.append(best)
+        if len(told) == calls:
+            raise KeyError("mine")
+
+    scores = random_scores(14, 2, sets=60)
+    if calls == 3 and method == "dynamic-programming":
+        find_structure(scores, method, callback=callback)  # it is done before
+        return
+    with pytest.raises(KeyError, match="mine"):
+        find_structure(scores, method, callback=callback)
+    assert find_structure(scores, method).status in ("optimal", "unproved")
+
+
 @pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
 @pytest.mark.parametrize("method", [*METHODS, "local-search"])
 def test_a_gap_is_kept(method, gap):

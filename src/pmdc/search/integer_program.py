@@ -108,6 +108,8 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
         model.setParam("limits/time", max(0.0, watch.time_left()))
     model.setParam("limits/memory", watch.memory_budget / 2**20)
     model.optimize()
+    if observer.error is not None:
+        raise observer.error
 
     status = model.getStatus()
     if status not in _STATUS:
@@ -174,14 +176,16 @@ class _Observer(Eventhdlr):
 
     def __init__(self, program: _Program, first: Outcome, watch: Watch) -> None:
         self.program, self.known, self.watch = program, first, watch
+        self.n_solutions = 0
         self.reason = ""
+        self.error: BaseException | None = None
 
     def best(self) -> Outcome:
         """The best DAG and bound so far; of equal ones the first."""
-        problem, solution = self.program.problem, None
-        if self.model.getNSols():
+        problem = self.program.problem
+        if self.model.getNBestSolsFound() > self.n_solutions:
+            self.n_solutions = self.model.getNBestSolsFound()
             solution = self.model.getBestSol()
-        if solution is not None:
             ranks = [int(np.argmax([solution[variable] for variable in row])) for row in self.program.takes]
             if problem.total_regret(ranks) < problem.total_regret(self.known.ranks):
                 self.known = self.known._replace(ranks=ranks)
@@ -196,8 +200,11 @@ class _Observer(Eventhdlr):
 
     def eventexec(self, event: Any) -> dict[str, int]:
         if not self.reason:
-            best = self.best()
-            self.reason = self.watch.stop(best.ranks, best.least_regret)
+            try:
+                best = self.best()
+                self.reason = self.watch.stop(best.ranks, best.least_regret)
+            except BaseException as error:  # of the user's callback; the solver would swallow it
+                self.error, self.reason = error, "interrupted"
             if self.reason:
                 self.model.interruptSolve()
         return {}
