@@ -50,7 +50,8 @@ def test_clusters_are_those_that_the_definition_finds(solution):
         assert len(set(found)) == len(found)
         for cluster in found:
             assert outside(masks, values, cluster) < 1.0 - VIOLATION / 2
-    best = by_program(support)
+    best, proved = by_program(support)
+    assert proved == (best is None)
     if best is None:
         assert least > 1.0 - 2 * VIOLATION
     else:

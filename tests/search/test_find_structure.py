@@ -17,7 +17,7 @@ from oracles import all_dags, best_score, is_dag, subsets
 from pmdc import GBNC
 from pmdc.datasets import load
 from pmdc.learners import NaiveBayes
-from pmdc.search import dynamic_programming, find_structure, integer_program
+from pmdc.search import clusters, dynamic_programming, find_structure, integer_program
 from problems import bic_scores, random_scores
 
 METHODS = ["dynamic-programming", "integer-program"]
@@ -341,8 +341,9 @@ def test_callback_ends_the_search(method):
     assert best.score < find_structure(scores).score <= best.bound
 
 
-@pytest.mark.parametrize("method", [*METHODS, "local-search", "hill-climb"])
-@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize(
+    ("method", "calls"), [*((method, 1) for method in [*METHODS, "local-search", "hill-climb"]), ("integer-program", 4)]
+)
 def test_errors_of_the_callback_are_raised(method, calls):
     told = []
 
@@ -352,12 +353,53 @@ def test_errors_of_the_callback_are_raised(method, calls):
             raise KeyError("mine")
 
     scores = random_scores(14, 2, sets=60)
-    if calls == 3 and method == "dynamic-programming":
-        find_structure(scores, method, callback=callback)  # it is done before
-        return
     with pytest.raises(KeyError, match="mine"):
         find_structure(scores, method, callback=callback)
     assert find_structure(scores, method).status in ("optimal", "unproved")
+
+
+@pytest.mark.parametrize("method", [*METHODS, "local-search", "hill-climb", "tree"])
+def test_callback_is_told_of_the_answer(method):
+    scores = random_scores(14, 2, sets=60)
+    told = []
+    best = find_structure(scores, method, callback=told.append)
+    assert (told[-1].score, told[-1].bound) == pytest.approx((best.score, best.bound))
+    told = []
+    find_structure({"a": {frozenset(): 1.0}}, method, callback=told.append)
+    assert [one.score for one in told] == [1.0]
+
+
+@pytest.mark.parametrize("name", ["by_growth", "by_cycles"])
+def test_errors_within_the_solver_are_raised(monkeypatch, name):
+    def fail(*arguments):
+        raise ZeroDivisionError("mine")
+
+    monkeypatch.setattr(integer_program, name, fail)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        find_structure(random_scores(14, 2, sets=60), "integer-program")
+
+
+def test_the_exact_program_finds_what_the_others_overlook(monkeypatch):
+    asked = []
+
+    def by_program(support, time_limit):
+        asked.append(clusters.by_program(support, time_limit))
+        return asked[-1]
+
+    monkeypatch.setattr(integer_program, "by_growth", lambda support: [])
+    monkeypatch.setattr(integer_program, "by_program", by_program)
+    for seed in range(5):
+        scores = bic_scores(12, seed)
+        best = find_structure(scores, "integer-program")
+        check_optimal(best, scores)
+        assert best.score == pytest.approx(find_structure(scores).score)
+    assert any(cluster is not None for cluster, _ in asked)
+
+
+def test_limits_without_end():
+    scores = random_scores(9, 2, sets=20)
+    best = find_structure(scores, "integer-program", time_limit=1e300, memory_budget=2**200)
+    assert best.score == find_structure(scores, time_limit=math.inf).score
 
 
 @pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
@@ -377,6 +419,35 @@ def test_a_gap_is_kept(method, gap):
         assert best.status in ("optimal", "gap limit")
     if gap == 0.5:
         assert best.status == "gap limit"
+
+
+def trap(prefix, count, unit):
+    """A group in which the greedy DAG loses much."""
+    names = [f"{prefix}{i}" for i in range(count)]
+    first, second = names[:2]
+    none = frozenset()
+    scores = {
+        first: {none: -1.0 * unit, frozenset({second}): 0.0},
+        second: {none: -1.01 * unit, frozenset({first}): -0.99 * unit, frozenset(names) - {second}: 0.0},
+    }
+    for name in names[2:]:
+        scores[name] = {none: -1.02 * unit, frozenset({second}): 0.0, frozenset({first}): -0.98 * unit}
+    return scores
+
+
+@every_method
+@pytest.mark.parametrize("gap", [0.1, 0.25, 0.3, 0.4])
+def test_a_gap_is_kept_where_the_score_shrinks(method, gap):
+    best = find_structure({**trap("p", 8, 1.0), **trap("q", 4, 10.0)}, method, gap=gap)
+    assert best.gap <= gap
+
+
+def test_a_gap_that_is_proved_counts_whatever_ends_the_search():
+    scores = random_scores(14, 2, sets=60)
+    stopped = find_structure(scores, callback=lambda best: True)
+    assert stopped.status == "interrupted"
+    again = find_structure(scores, gap=2 * stopped.gap, callback=lambda best: True)
+    assert (again.status, again.score) == ("gap limit", stopped.score)
 
 
 INTERRUPTED = """
@@ -404,19 +475,34 @@ def test_ctrl_c_ends_the_search_with_the_best_so_far(method, size, sets):
     assert run_python(code, PYTHONPATH=path) == f"interrupted True {size} default_int_handler\n"
 
 
-def test_a_second_ctrl_c_is_as_always():
-    code = INTERRUPTED.format(method="integer-program", size=19, sets=150, presses=1).replace(
-        "os.kill(os.getpid(), signal.SIGINT)", "[os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=60,
-    )
-    assert done.returncode != 0
-    assert "KeyboardInterrupt" in done.stderr
+CUTTING = """
+import os, signal
+from pmdc.search import find_structure, integer_program
+from problems import random_scores
+
+grow, calls = integer_program.by_growth, []
+
+def press(support):
+    calls.append(support)
+    for _ in range({presses}):
+        os.kill(os.getpid(), signal.SIGINT)
+    return grow(support)
+
+integer_program.by_growth = press
+try:
+    best = find_structure(random_scores(19, 2, sets=150, most_parents=4), "integer-program", time_limit=50)
+    print(best.status, len(calls))
+except BaseException as error:
+    print(type(error).__name__, len(calls))
+"""
+
+
+def test_ctrl_c_while_the_solver_cuts():
+    path = os.pathsep.join(sys.path)
+    status, calls = run_python(CUTTING.format(presses=1), PYTHONPATH=path).rsplit(maxsplit=1)
+    assert status == "interrupted"
+    assert int(calls) <= 2
+    assert run_python(CUTTING.format(presses=2), PYTHONPATH=path) == "KeyboardInterrupt 1\n"
 
 
 def test_searches_in_other_threads():
@@ -567,7 +653,22 @@ def test_the_best_tree_is_the_best_of_all_forests(class_variables, seed):
     )
     assert found.score == pytest.approx(best)
     assert found.bound >= find_structure(scores).score - 1e-9
-    assert found.status == "unproved"
+    assert found.status in ("optimal", "unproved")
+
+
+@pytest.mark.parametrize("limit", [{"gap": 0.9}, {"time_limit": 1e-9}])
+def test_a_tree_is_a_tree_under_any_limit(limit):
+    none = frozenset()
+    scores = {"a": {none: 0.0}, "b": {none: 0.0}, "c": {none: 0.0, frozenset("ab"): 10.0, frozenset("a"): 4.0}}
+    assert find_structure(scores, "tree", **limit).parents["c"] == frozenset("a")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_hill_climbing_goes_on_from_its_start(seed):
+    scores = random_scores(8, seed)
+    best = find_structure(scores)
+    assert find_structure(scores, "hill-climb", start=best).score == best.score
 
 
 def test_trees_with_required_edges():

@@ -75,7 +75,7 @@ def find_structure(
         Edges that the DAG must not have.
     start : Structure or dict of str to parents, optional
         A DAG to start from, such as the answer to a similar problem. It changes what is found only where nothing better
-        is found, or where scores are equal.
+        is found, or where scores are equal. "tree" needs no start and makes no use of it.
     time_limit : float, optional
         Seconds after which the best DAG so far is returned, with a bound on the greatest score. There always
         is one. The limit is looked at between steps of the search, so it may be overrun by a little.
@@ -83,10 +83,10 @@ def find_structure(
         The search may end as soon as `Structure.gap` is proved to be no greater. 0.0 asks for a best DAG.
     callback : callable, optional
         Called with the best `Structure` so far (its status is "searching") for every better DAG or bound, and at least
-        about once a second. If it returns True, the search ends: the status is "interrupted".
+        about once a second. If it answers something true, the search ends: the status is "interrupted".
     memory_budget : int, default=2**32
         Bytes that the search may take. The dynamic program, whose need is known beforehand, is refused above it ("auto"
-        then takes the integer program); the integer program stops there.
+        then takes the integer program); the solver of the integer program stops there, by its own count.
     verbose : int, default=0
         1 reports on the standard error stream what is searched how, the memory before it is taken, and what was proved.
 
@@ -105,7 +105,8 @@ def find_structure(
     -----
     The answer is the same in every run. Among DAGs of equal score, no parent set of the one returned can be
     replaced by another of the same score that has fewer parents, or as many that stand earlier in `scores`,
-    without a cycle. Only limits and interruptions may change it, because they depend on time.
+    without a cycle. There may be several such DAGs, and different methods may find different ones. Only limits and
+    interruptions may change the answer, because they depend on time.
 
     The first Ctrl-C ends the search like a callback that returns True, the second raises KeyboardInterrupt as usual.
 
@@ -167,8 +168,7 @@ def _solve(problem: Problem, number: int, method: str, watch: Watch) -> str:
     if method == "auto" and chosen == "dynamic-programming" and not _fits(problem, watch.memory_budget):
         first = watch.enter(number, chosen := "integer-program")
     watch.say(f"{chosen} for {count} class variables with {sets} parent sets that may be in a best DAG")
-    reason = watch.stop(first.ranks, first.least_regret)
-    watch.keep(first._replace(status=reason) if reason else _method(chosen)(problem, first, watch))
+    watch.keep(_method(chosen)(problem, first, watch))
     return chosen
 
 

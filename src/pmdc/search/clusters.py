@@ -105,18 +105,23 @@ class Support(NamedTuple):
 Cluster = tuple[int, ...]
 
 
-def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluster]:
-    """The members of the shortest cycle through each class variable, shortest first.
+def by_cycles(support: Support) -> list[Cluster]:
+    """The members of the shortest cycle through each class variable, where it violates their constraint.
 
     An edge is as long as its weight falls short of 1. Along a cycle each member takes sets with its
     predecessor to at least the weight of that edge, so the sets without any member of the cycle sum up to its
     length at most: a cycle shorter than 1 violates the constraint of its members. If the weights are 0 and 1,
     every cycle has length 0, and none is overlooked.
     """
+    return list(_cycles(support, 1.0 - VIOLATION))
+
+
+def _cycles(support: Support, longest: float) -> dict[Cluster, float]:
+    """The shortest cycle through each class variable with its length, shortest first."""
     weights = support.weights()
     parents, children = np.nonzero(weights)
     if not parents.size:
-        return []
+        return {}
     # Not quite 0 for a whole edge, because a graph library may take 0 for no edge.
     lengths = np.maximum(1.0 - weights[parents, children], 1e-12)
     graph = csr_array((lengths, (parents, children)), shape=weights.shape)
@@ -124,7 +129,7 @@ def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluste
 
     # Close each shortest path from a child to its parent by the edge back to the child.
     cycle_lengths = distance[children, parents] + lengths
-    clusters: dict[Cluster, None] = {}
+    clusters: dict[Cluster, float] = {}
     closed = set()
     for edge in np.argsort(cycle_lengths, kind="stable"):
         if cycle_lengths[edge] > longest:
@@ -137,8 +142,8 @@ def by_cycles(support: Support, longest: float = 1.0 - VIOLATION) -> list[Cluste
         while position != child:
             cluster.append(position)
             position = int(before[child, position])
-        clusters[tuple(sorted(cluster))] = None
-    return list(clusters)
+        clusters.setdefault(tuple(sorted(cluster)), float(cycle_lengths[edge]))
+    return clusters
 
 
 def by_growth(support: Support) -> list[Cluster]:
@@ -148,12 +153,12 @@ def by_growth(support: Support) -> list[Cluster]:
     was added or removed is left alone for some steps, so that the search leaves clusters that no single change makes
     better. The best cluster on the way of each start counts, if its constraint is violated.
     """
-    cycles = by_cycles(support, _LONGEST_START)
+    cycles = _cycles(support, _LONGEST_START)
     grown = _grow_all(support, cycles)
     if not grown:
         edges = zip(support.parent.tolist(), support.child[support.column].tolist(), strict=True)
         grown = _grow_all(support, sorted({(min(edge), max(edge)) for edge in edges}))
-    return list(dict.fromkeys([*grown, *by_cycles(support)]))
+    return list(dict.fromkeys([*grown, *(c for c, length in cycles.items() if length <= 1.0 - VIOLATION)]))
 
 
 def _grow_all(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
@@ -176,8 +181,10 @@ def _grow_all(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
     return sorted(found, key=lambda cluster: (found[cluster], cluster))
 
 
-def by_program(support: Support) -> Cluster | None:
-    """The cluster with the least outside(C), by an integer program; None if that is no less than 1.
+def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cluster | None, bool]:
+    """The cluster with the least outside(C), by an integer program; None if that is no less than 1 or takes too long.
+
+    The second answer is whether it is proved that no constraint is violated.
 
     One variable for each class variable (it is a member) and one for each column of the solution (it counts as outside,
     which it must if its child is a member and none of its parents is).
@@ -194,12 +201,13 @@ def by_program(support: Support) -> Cluster | None:
         integrality=np.concatenate([np.ones(n), np.zeros(m)]),
         bounds=Bounds(0.0, 1.0),
         constraints=[counts, size],
+        options={"time_limit": max(0.0, time_limit)} if time_limit < np.inf else None,
     )
-    if not answer.success:
+    if not answer.success and answer.status != 1:  # 1 is the limit
         raise RuntimeError(f"the search for a violated cluster ended with {answer.message!r}")
-    if answer.fun >= 1.0 - VIOLATION:
-        return None
-    return tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist())
+    if answer.x is None or answer.fun >= 1.0 - VIOLATION:
+        return None, bool(answer.success)
+    return tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist()), False
 
 
 @compiled()

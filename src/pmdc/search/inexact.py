@@ -12,20 +12,22 @@ from .progress import Watch
 
 
 def hill_climb(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
-    """From the sets with the fewest parents on, the single edge that helps most, until none does.
+    """From a given start or the sets with the fewest parents on, the single edge that helps most, until none does.
 
     An edge can be added or removed if that makes a set of the class variable that is still in the problem; sets that
     are no better than one of their subsets are not.
     """
     table = [{mask: rank for rank, mask in enumerate(row)} for row in problem.masks]
     start = [min(row, key=lambda mask: (mask.bit_count(), row[mask])) for row in table]
-    masks = start if _ancestors(start) is not None else [problem.masks[c][r] for c, r in enumerate(first.ranks)]
+    if watch.has_start or _ancestors(start) is None:
+        start = [problem.masks[child][rank] for child, rank in enumerate(first.ranks)]
+    masks, worth = start, 1e-12 * max(row[-1] for row in problem.regrets)
     while True:
         ranks = [table[child][mask] for child, mask in enumerate(masks)]
         reason = watch.stop(ranks, first.least_regret)
         if reason:
             break
-        best, move = 1e-12, None
+        best, move = worth, None
         ancestors = _ancestors(masks)
         assert ancestors is not None
         for child, row in enumerate(table):

@@ -8,8 +8,8 @@ handler adds those that a solution violates (`clusters`). Good DAGs come from a 
 solver starts and then near each of its LP solutions.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pyscipopt import (
     SCIP_LPSOLSTAT,
     SCIP_PARAMSETTING,
     SCIP_RESULT,
+    SCIP_STAGE,
     Conshdlr,
     Eventhdlr,
     Heur,
@@ -48,6 +49,11 @@ _SETTINGS: dict[str, Any] = {
     "separating/aggregation/freq": -1,
     "lp/pricing": "d",
 }
+
+# The greatest limits that the solver takes, in seconds and MiB.
+_LONGEST, _LARGEST = 1e20, 8796093022207.0
+
+Method = Callable[..., dict[str, int]]
 
 # New starts without a better DAG after which the local search gives way to the solver.
 _PATIENCE = 40
@@ -82,7 +88,8 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
     model.setHeuristics(SCIP_PARAMSETTING.OFF)
     model.setParams(_SETTINGS)
     program = _Program(model, problem, most)
-    handler = _Acyclicity(program)
+    observer = _Observer(program, first, watch)
+    handler = _Acyclicity(program, observer)
     model.includeConshdlr(
         handler,
         "acyclicity",
@@ -94,7 +101,7 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
         needscons=False,  # the handler itself is the one constraint
     )
     model.includeHeur(
-        _Near(program, handler),
+        _Near(program, handler, observer),
         "near",
         "local search from orders near the LP solution",
         "N",
@@ -102,11 +109,9 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
     )
     model.addSol(program.solution(first.ranks))
 
-    observer = _Observer(program, first, watch)
     model.includeEventhdlr(observer, "observer", "better DAGs and bounds, and the wish to end")
-    if watch.time_left() < math.inf:
-        model.setParam("limits/time", max(0.0, watch.time_left()))
-    model.setParam("limits/memory", watch.memory_budget / 2**20)
+    model.setParam("limits/time", min(max(0.0, watch.time_left()), _LONGEST))
+    model.setParam("limits/memory", min(watch.memory_budget / 2**20, _LARGEST))
     model.optimize()
     if observer.error is not None:
         raise observer.error
@@ -171,11 +176,33 @@ def _pair(a: int, b: int) -> tuple[int, int]:
     return (a, b) if a < b else (b, a)
 
 
+def _guarded(otherwise: dict[str, int]) -> Callable[[Method], Method]:
+    """For methods that the solver calls: they look at the watch first, and no error of theirs gets lost.
+
+    The solver ignores exceptions, so they are kept, the solver is ended, and `solve` raises them.
+    """
+
+    def guard(method: Method) -> Method:
+        @wraps(method)
+        def run(self: Any, *arguments: Any, **named: Any) -> dict[str, int]:
+            try:
+                self.observer.look()
+                return method(self, *arguments, **named)
+            except BaseException as error:
+                self.observer.fail(error)
+                return otherwise
+
+        return run
+
+    return guard
+
+
 class _Observer(Eventhdlr):
     """Tells the watch of better DAGs and bounds, and the solver when to end."""
 
     def __init__(self, program: _Program, first: Outcome, watch: Watch) -> None:
         self.program, self.known, self.watch = program, first, watch
+        self.observer = self
         self.n_solutions = 0
         self.reason = ""
         self.error: BaseException | None = None
@@ -198,22 +225,30 @@ class _Observer(Eventhdlr):
     def eventexit(self) -> None:
         self.model.dropEvent(SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.LPEVENT | SCIP_EVENTTYPE.NODESOLVED, self)
 
+    def look(self) -> None:
+        """Tell the watch how far the solver is, and end it if it should."""
+        if self.reason or self.model.getStage() != SCIP_STAGE.SOLVING:
+            return
+        best = self.best()
+        self.reason = self.watch.stop(best.ranks, best.least_regret)
+        if self.reason:
+            self.model.interruptSolve()
+
+    def fail(self, error: BaseException) -> None:
+        """End the solver because of an error; the first one counts."""
+        self.error, self.reason = self.error or error, "interrupted"
+        self.model.interruptSolve()
+
+    @_guarded({})
     def eventexec(self, event: Any) -> dict[str, int]:
-        if not self.reason:
-            try:
-                best = self.best()
-                self.reason = self.watch.stop(best.ranks, best.least_regret)
-            except BaseException as error:  # of the user's callback; the solver would swallow it
-                self.error, self.reason = error, "interrupted"
-            if self.reason:
-                self.model.interruptSolve()
         return {}
 
 
 class _Acyclicity(Conshdlr):
     """The cluster constraints, added when a solution violates them."""
 
-    def __init__(self, program: _Program) -> None:
+    def __init__(self, program: _Program, observer: _Observer) -> None:
+        self.observer = observer
         self.variables = [variable for row in program.takes for variable in row]
         self.columns = Columns(program.masks)
         self.proved = False
@@ -241,18 +276,20 @@ class _Acyclicity(Conshdlr):
                 return {"result": SCIP_RESULT.CUTOFF}
         return {"result": SCIP_RESULT.SEPARATED if clusters else otherwise}
 
+    @_guarded({"result": SCIP_RESULT.DIDNOTRUN})
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, int]:
         support = self.lp_support()
         clusters = by_growth(support)
         if not clusters and self.model.getDepth() == 0 and not self.proved:
-            cluster = by_program(support)
+            cluster, self.proved = by_program(support, self.observer.watch.time_left())
             clusters = [cluster] if cluster else []
-            self.proved = not clusters
         return self._add_cuts(clusters, SCIP_RESULT.DIDNOTFIND, force=False)
 
+    @_guarded({"result": SCIP_RESULT.INFEASIBLE})
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, int]:
         return self._add_cuts(by_cycles(self.lp_support()), SCIP_RESULT.FEASIBLE, force=True)
 
+    @_guarded({"result": SCIP_RESULT.INFEASIBLE})
     def consenfops(
         self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
     ) -> dict[str, int]:
@@ -262,6 +299,7 @@ class _Acyclicity(Conshdlr):
             self.model.addCons(quicksum(self.variables[column] for column in self.columns.outside(cluster)) >= 1)
         return {"result": SCIP_RESULT.CONSADDED if clusters else SCIP_RESULT.FEASIBLE}
 
+    @_guarded({"result": SCIP_RESULT.INFEASIBLE})
     def conscheck(
         self,
         constraints: Any,
@@ -284,9 +322,11 @@ class _Acyclicity(Conshdlr):
 class _Near(Heur):
     """Good DAGs near the LP solution."""
 
-    def __init__(self, program: _Program, handler: _Acyclicity) -> None:
-        self.program, self.handler, self.guided = program, handler, orders.Guided(program.problem)
+    def __init__(self, program: _Program, handler: _Acyclicity, observer: _Observer) -> None:
+        self.program, self.handler, self.observer = program, handler, observer
+        self.guided = orders.Guided(program.problem)
 
+    @_guarded({"result": SCIP_RESULT.DIDNOTRUN})
     def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, int]:
         if self.model.getLPSolstat() != SCIP_LPSOLSTAT.OPTIMAL:
             return {"result": SCIP_RESULT.DIDNOTRUN}

@@ -67,7 +67,7 @@ class Guided:
 
     def __init__(self, problem: Problem):
         self._table = _Table(problem)
-        self._seen: set[tuple[int, ...]] = set()
+        self._seen: set[bytes] = set()
 
     def near(self, weights: Floats) -> list[int] | None:
         """A DAG, by local search from an order that agrees with the edges (parent, child) as far as they weigh.
@@ -81,7 +81,7 @@ class Guided:
             order[place] = first = np.argmin(left)
             left -= weights[first]
             left[first] = np.inf
-        if (known := tuple(order.tolist())) in self._seen:
+        if (known := order.astype(np.int32).tobytes()) in self._seen:
             return None
         self._seen.add(known)
         table, ranks = self._table, np.empty_like(order)
@@ -255,7 +255,7 @@ def _best_window(
                 if value < total[subset | 1 << i]:
                     total[subset | 1 << i], last[subset | 1 << i] = value, i
     full = (1 << size) - 1
-    if not total[full] < now - 1e-12 * max(1.0, now):
+    if not total[full] < now - 1e-12 * now:
         return False
     subset = full
     for i in range(size - 1, -1, -1):
@@ -279,7 +279,7 @@ def _descend(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Int
             while order[place] != variable:
                 place += 1
             target, change = _best_insertion(words, start, regrets, order, ranks, place)
-            if change < -1e-12 * max(1.0, total):
+            if change < -1e-12 * total:
                 _insert(order, place, target)
                 total = _take(words, start, regrets, order, ranks)
                 helped = True

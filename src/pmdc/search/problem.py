@@ -280,7 +280,7 @@ def is_acyclic(masks: Sequence[int]) -> bool:
 def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
     """Replace parent sets by preferred ones of the same score as long as no cycle arises.
 
-    So the preference among equal scores does not depend on the method that found the DAG.
+    So no method prefers a larger set to a smaller one of the same score, whatever it went by.
     """
     settled = list(ranks)
     chosen = [problem.masks[child][rank] for child, rank in enumerate(settled)]

@@ -39,6 +39,7 @@ class Watch:
         self.deadline, self.gap = started + time_limit, gap
         self.memory_budget, self.callback, self.say = memory_budget, callback, say
         self.method = ""
+        self.has_start = False
         self.interrupted = False
         self._now = 0
         self._known = [greedy_dag(part.problem) for part in parts]
@@ -46,6 +47,7 @@ class Watch:
 
     def start_from(self, masks: Sequence[int]) -> None:
         """Another DAG than the greedy one to start from, where it is better."""
+        self.has_start = True
         for number, part in enumerate(self.parts):
             ranks = inside(part, masks)
             if part.problem.total_regret(ranks) < part.problem.total_regret(self._known[number].ranks):
@@ -57,8 +59,10 @@ class Watch:
         return self._known[number]
 
     def keep(self, outcome: Outcome) -> None:
-        """What the search of this part came to."""
-        self._known[self._now] = outcome
+        """What the search of this part came to; proved if it loses no more than every DAG must."""
+        proved = self.parts[self._now].problem.total_regret(outcome.ranks) <= outcome.least_regret
+        self._known[self._now] = outcome._replace(status="optimal") if proved else outcome
+        self._tell()
 
     def time_left(self) -> float:
         """Seconds until the time limit."""
@@ -90,9 +94,13 @@ class Watch:
         return self.parts[self._now].problem.total_regret(known.ranks) - known.least_regret
 
     def _allowed_here(self) -> float:
-        """The share of this part in what may remain open, by its class variables."""
-        allowed = self.gap * max(1.0, abs(self.problem.total_score(self.ranks())))
-        return allowed * len(self.parts[self._now].members) / len(self.problem.names)
+        """The share of this part in what may remain open, by its class variables.
+
+        The score may still rise up to the bound, and the gap is relative to it: the least size on the way counts.
+        """
+        now = self.structure(self.ranks(), "searching")
+        size = 0.0 if now.score < 0 < now.bound else min(abs(now.score), abs(now.bound))
+        return self.gap * max(1.0, size) * len(self.parts[self._now].members) / len(self.problem.names)
 
     def _tell(self) -> None:
         if self.callback is None or self.interrupted:
@@ -106,9 +114,13 @@ class Watch:
                 self.interrupted = True
 
     def status(self) -> str:
-        """ "optimal" if all parts are, otherwise why the search ended: the first reason that was not asked for."""
+        """Whether the best DAG is proved ("optimal"), or the gap ("gap limit"), or why the search ended before."""
         reasons = [known.status for known in self._known if known.status != "optimal"]
-        return next((reason for reason in reasons if reason != "gap limit"), reasons[0] if reasons else "optimal")
+        if not reasons:
+            return "optimal"
+        if self.gap > 0 and self.structure(self.ranks(), "searching").gap <= self.gap:
+            return "gap limit"
+        return next(reason for reason in reasons if reason != "gap limit")
 
     def ranks(self) -> list[int]:
         """The best DAG so far, in terms of the whole problem."""

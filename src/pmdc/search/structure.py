@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 Edge = tuple[str, str]
 
@@ -28,7 +31,8 @@ class Structure:
     score : float
         Sum of the local scores of the chosen parent sets.
     bound : float
-        No DAG has a score above this number. Equal to `score` if `status` is "optimal".
+        No DAG has a score above this number (by the integer program, up to its tolerance). Equal to `score` if
+        `status` is "optimal".
     gap : float
         ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
     status : str
@@ -116,9 +120,11 @@ def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozen
 
 
 def _as_float(value: Any) -> float | None:
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        return None
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
         return None
 
 
@@ -158,7 +164,7 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise ValueError(f"{argument} is {edges!r}: {remedy}")
     for edge in edges:
-        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+        if isinstance(edge, str) or not isinstance(edge, Sequence | np.ndarray) or len(edge) != 2:
             raise ValueError(f"{argument} has {edge!r}, which is not a pair: {remedy}")
         parent, child = edge
         for end in edge:
@@ -187,6 +193,8 @@ def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str
     for name in names:
         if name not in parents or isinstance(parents[name], str) or not isinstance(parents[name], Iterable):
             raise ValueError(f"start must have the parents of {name!r}, as a set of names; an empty one if it has none")
+        if strange := [parent for parent in parents[name] if not isinstance(parent, str)]:
+            raise ValueError(f"start gives {name!r} the parent {strange[0]!r}, which is not a string: use its name")
         checked[name] = frozenset(parents[name])
         if unknown := sorted(map(str, checked[name] - names.keys())):
             raise ValueError(f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores")
@@ -197,10 +205,9 @@ def check_method(method: Any, known: Sequence[str]) -> None:
     """Complain about a method that is not known, and suggest the nearest."""
     if method in known:
         return
-    nearest = get_close_matches(str(method), known, n=1, cutoff=0.0)
-    raise ValueError(
-        f"method={method!r} is not known: did you mean {nearest[0]!r}? The methods are " + ", ".join(map(repr, known))
-    )
+    nearest = get_close_matches(method, known, n=1, cutoff=0.0) if isinstance(method, str) else []
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    raise ValueError(f"method={method!r} is not known: {hint}The methods are {', '.join(map(repr, known))}")
 
 
 def check_time_limit(time_limit: Any) -> float:
