@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import subsets
-from pmdc.search.clusters import VIOLATION, Columns, by_cycles, by_growth, by_program
+from oracles import all_dags, subsets
+from pmdc.search.clusters import VIOLATION, Columns, Cut, by_cycles, by_growth, by_program
 
 
-def outside(masks, values, cluster):
-    """What the members of a cluster take without a member of it, by the definition."""
+def outside(masks, values, cluster, k=1):
+    """What the members of a cluster take with fewer than k members of it, by the definition."""
     total = 0.0
     for child in cluster:
         for mask, value in zip(masks[child], values[child], strict=True):
-            if not any(mask >> member & 1 for member in cluster):
+            if sum(mask >> member & 1 for member in cluster) < k:
                 total += value
     return total
 
@@ -48,14 +48,14 @@ def test_clusters_are_those_that_the_definition_finds(solution):
     support = columns.support(np.concatenate(values))
     for found in (by_cycles(support), by_growth(support)):
         assert len(set(found)) == len(found)
-        for cluster in found:
-            assert outside(masks, values, cluster) < 1.0 - VIOLATION / 2
+        for cut in found:
+            assert outside(masks, values, *cut) < cut.k - VIOLATION / 2
     best, proved = by_program(support)
     assert proved == (best is None)
     if best is None:
         assert least > 1.0 - 2 * VIOLATION
     else:
-        assert outside(masks, values, best) == pytest.approx(least, abs=1e-6)
+        assert outside(masks, values, *best) == pytest.approx(least, abs=1e-6)
         assert least < 1.0
     # In so few class variables growth finds one wherever there is one.
     if least < 1.0 - 2 * VIOLATION:
@@ -71,8 +71,20 @@ def test_columns_of_a_constraint(solution):
     for size in range(2, len(masks) + 1):
         for cluster in itertools.combinations(range(len(masks)), size):
             bits = sum(1 << member for member in cluster)
-            expected = [i for i, (child, mask) in enumerate(flat) if child in cluster and not mask & bits]
-            assert columns.outside(cluster).tolist() == expected
+            for k in (1, 2, 3):
+                expected = [i for i, (child, mask) in enumerate(flat) if child in cluster]
+                expected = [i for i in expected if (flat[i][1] & bits).bit_count() < k]
+                assert columns.outside(Cut(cluster, k)).tolist() == expected
+
+
+def test_every_dag_keeps_the_constraints():
+    names = tuple(range(4))
+    for dag in all_dags(names):
+        masks = [[sum(1 << p for p in parents)] for parents in dag]
+        for size in range(2, 5):
+            for cluster in itertools.combinations(names, size):
+                for k in range(1, size + 1):
+                    assert outside(masks, [[1.0]] * 4, cluster, k) >= k
 
 
 def test_weights_of_edges():
@@ -83,7 +95,7 @@ def test_weights_of_edges():
 
 def test_every_cycle_of_a_whole_solution_is_found():
     masks = [[0b010], [0b100], [0b001], [0b0]]  # 0 <- 1 <- 2 <- 0
-    assert by_cycles(Columns(masks).support(np.ones(4))) == [(0, 1, 2)]
+    assert by_cycles(Columns(masks).support(np.ones(4))) == [Cut((0, 1, 2))]
     masks = [[0b010], [0b100], [0b000], [0b1]]
     assert by_cycles(Columns(masks).support(np.ones(4))) == []
     assert by_cycles(Columns([[0], [0]]).support(np.ones(2))) == []

@@ -1,13 +1,16 @@
 """Cluster constraints that a solution of the relaxed integer program violates.
 
-A cluster is a set of class variables. In a DAG one of its members comes first, so at least one takes a parent set
-without a member of the cluster. A solution, in which class variables may take several sets in part, violates this if
-what the members take without a member of the cluster,
+A cluster C is a set of class variables. In a DAG one of its members comes first, so at least one takes a parent set
+without a member of the cluster. The second has at most one member as a parent, and so on: at least k members take sets
+with fewer than k members. A solution, in which class variables may take several sets in part, violates this if
 
-    outside(C) = sum of x[i, S] over the members i of C and their sets S that have no member of C,
+    outside(C, k) = sum of x[i, S] over the members i of C and their sets S that have fewer than k members of C
 
-is less than 1. Three ways to find such clusters, from the quickest to the most thorough: short cycles, clusters that
-grow and shrink from these by single class variables, and the integer program that finds the least outside(C). Only the
+is less than k. (Cussens, "Bayesian network learning with cutting planes", UAI 2011.) The constraints with k = 1 alone
+make a DAG of every whole-numbered solution; those with k = 2 cut off much of what is not whole-numbered.
+
+Three ways to find violated ones, from the quickest to the most thorough: short cycles, clusters that grow and shrink
+from these by single class variables, and, for k = 1, the integer program that finds the least outside(C, 1). Only the
 last can tell that there is none, if the solution is not whole-numbered.
 """
 
@@ -33,12 +36,19 @@ VIOLATION = 1e-5
 """A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6."""
 
 
-_LONGEST_START = 1.5
-"""Clusters also grow from cycles that are longer than those whose own constraint is violated."""
+_LONGEST_START = 0.5
+"""Clusters also grow from cycles that are longer by this than those whose own constraint is violated."""
 _STEPS = 100
 """Steps without a better cluster after which its growth ends."""
 _REST = 1 / 3
 """For so many steps, as a share of the class variables, one that was added or removed is left alone."""
+
+
+class Cut(NamedTuple):
+    """The constraint that outside(cluster, k) is at least k."""
+
+    cluster: tuple[int, ...]
+    k: int = 1
 
 
 class Columns:
@@ -71,13 +81,12 @@ class Columns:
             parent_start=np.searchsorted(parent[by_parent], np.arange(self.count + 1)),
         )
 
-    def outside(self, cluster: Iterable[int]) -> Ints:
-        """The columns of the constraint of a cluster: its members' sets that have no member of it."""
+    def outside(self, cut: Cut) -> Ints:
+        """The columns of a constraint: its members' sets that have fewer than k members."""
         inside = np.zeros(self.count, dtype=bool)
-        inside[list(cluster)] = True
-        touched = np.zeros(len(self.child), dtype=bool)
-        touched[self.column[inside[self.parents]]] = True
-        return np.flatnonzero(inside[self.child] & ~touched)
+        inside[list(cut.cluster)] = True
+        within = np.bincount(self.column[inside[self.parents]], minlength=len(self.child))
+        return np.flatnonzero(inside[self.child] & (within < cut.k))
 
 
 class Support(NamedTuple):
@@ -102,10 +111,7 @@ class Support(NamedTuple):
         return weights
 
 
-Cluster = tuple[int, ...]
-
-
-def by_cycles(support: Support) -> list[Cluster]:
+def by_cycles(support: Support) -> list[Cut]:
     """The members of the shortest cycle through each class variable, where it violates their constraint.
 
     An edge is as long as its weight falls short of 1. Along a cycle each member takes sets with its
@@ -116,7 +122,7 @@ def by_cycles(support: Support) -> list[Cluster]:
     return list(_cycles(support, 1.0 - VIOLATION))
 
 
-def _cycles(support: Support, longest: float) -> dict[Cluster, float]:
+def _cycles(support: Support, longest: float) -> dict[Cut, float]:
     """The shortest cycle through each class variable with its length, shortest first."""
     weights = support.weights()
     parents, children = np.nonzero(weights)
@@ -129,7 +135,7 @@ def _cycles(support: Support, longest: float) -> dict[Cluster, float]:
 
     # Close each shortest path from a child to its parent by the edge back to the child.
     cycle_lengths = distance[children, parents] + lengths
-    clusters: dict[Cluster, float] = {}
+    cuts: dict[Cut, float] = {}
     closed = set()
     for edge in np.argsort(cycle_lengths, kind="stable"):
         if cycle_lengths[edge] > longest:
@@ -142,27 +148,35 @@ def _cycles(support: Support, longest: float) -> dict[Cluster, float]:
         while position != child:
             cluster.append(position)
             position = int(before[child, position])
-        clusters.setdefault(tuple(sorted(cluster)), float(cycle_lengths[edge]))
-    return clusters
+        cuts.setdefault(Cut(tuple(sorted(cluster))), float(cycle_lengths[edge]))
+    return cuts
 
 
-def by_growth(support: Support) -> list[Cluster]:
-    """Cycles, and clusters that grow from them or, if that gives none, from single edges; most violated first.
+def by_growth(support: Support) -> list[Cut]:
+    """Cycles, and clusters that grow from them; if that gives none, from single edges; then with k = 2.
 
-    From each start, single class variables are added or removed: always that which leaves outside(C) least. One that
+    With k = 2 they grow from longer cycles and from class variables with the parents they take. From each start, single class variables are added or removed: always that which leaves outside(C, k) least. One that
     was added or removed is left alone for some steps, so that the search leaves clusters that no single change makes
     better. The best cluster on the way of each start counts, if its constraint is violated.
     """
-    cycles = _cycles(support, _LONGEST_START)
-    grown = _grow_all(support, cycles)
-    if not grown:
+    cycles = _cycles(support, 1.0 + _LONGEST_START)
+    violated = [cut for cut, length in cycles.items() if length <= 1.0 - VIOLATION]
+    found = _grow_all(support, (cut.cluster for cut in cycles), 1)
+    if not found:
         edges = zip(support.parent.tolist(), support.child[support.column].tolist(), strict=True)
-        grown = _grow_all(support, sorted({(min(edge), max(edge)) for edge in edges}))
-    return list(dict.fromkeys([*grown, *(c for c, length in cycles.items() if length <= 1.0 - VIOLATION)]))
+        found = _grow_all(support, sorted({(min(edge), max(edge)) for edge in edges}), 1)
+    if not found and not violated:
+        sets: list[set[int]] = [{child} for child in support.child.tolist()]
+        for column, parent in zip(support.column.tolist(), support.parent.tolist(), strict=True):
+            sets[column].add(parent)
+        long = _cycles(support, 2.0 + _LONGEST_START)
+        starts = {tuple(sorted(members)) for members in sets} | {cut.cluster for cut in long}
+        found = _grow_all(support, sorted(start for start in starts if len(start) > 2), 2)
+    return list(dict.fromkeys([*found, *violated]))
 
 
-def _grow_all(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
-    found: dict[Cluster, float] = {}
+def _grow_all(support: Support, starts: Iterable[tuple[int, ...]], k: int) -> list[Cut]:
+    found: dict[Cut, float] = {}
     for start in starts:
         inside = np.zeros(support.n_variables, dtype=np.bool_)
         inside[list(start)] = True
@@ -174,17 +188,18 @@ def _grow_all(support: Support, starts: Iterable[Cluster]) -> list[Cluster]:
             support.parent,
             support.with_parent,
             support.parent_start,
+            k,
             inside,
         )
-        if value < 1.0 - VIOLATION:
-            found[tuple(np.flatnonzero(inside).tolist())] = value
-    return sorted(found, key=lambda cluster: (found[cluster], cluster))
+        if value < k - VIOLATION:
+            found[Cut(tuple(np.flatnonzero(inside).tolist()), k)] = value
+    return sorted(found, key=lambda cut: (found[cut], cut))
 
 
-def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cluster | None, bool]:
-    """The cluster with the least outside(C), by an integer program; None if that is no less than 1 or takes too long.
+def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cut | None, bool]:
+    """The least outside(C, 1), by an integer program; None if that is no less than 1 or takes too long.
 
-    The second answer is whether it is proved that no constraint is violated.
+    The second answer is whether it is proved that no constraint with k = 1 is violated.
 
     One variable for each class variable (it is a member) and one for each column of the solution (it counts as outside,
     which it must if its child is a member and none of its parents is).
@@ -207,7 +222,7 @@ def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cluster | 
         raise RuntimeError(f"the search for a violated cluster ended with {answer.message!r}")
     if answer.x is None or answer.fun >= 1.0 - VIOLATION:
         return None, bool(answer.success)
-    return tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist()), False
+    return Cut(tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist())), False
 
 
 @compiled()
@@ -219,21 +234,22 @@ def _grow(
     parent: Ints,
     with_parent: Ints,
     parent_start: Ints,
+    k: int,
     inside: npt.NDArray[np.bool_],
 ) -> float:
-    """The least outside(C) on the way from a cluster, which becomes the cluster where it was."""
+    """The least outside(C, k) on the way from a cluster, which becomes the cluster where it was."""
     n = len(inside)
-    touched = np.zeros(len(value), dtype=np.int64)  # members of the cluster among the parents of each column
+    within = np.zeros(len(value), dtype=np.int64)  # members of the cluster among the parents of each column
     for entry in range(len(column)):
         if inside[parent[entry]]:
-            touched[column[entry]] += 1
+            within[column[entry]] += 1
     size = 0
     outside = 0.0
     for i in range(n):
         if inside[i]:
             size += 1
             for c in range(own[i], own[i + 1]):
-                if touched[c] == 0:
+                if within[c] < k:
                     outside += value[c]
     least, best = outside, inside.copy()
     rest = np.zeros(n, dtype=np.int64)  # the step before which a class variable is left alone
@@ -242,18 +258,18 @@ def _grow(
     while step - last < _STEPS:
         least_change, at = np.inf, -1
         for i in range(n):
-            if rest[i] > step or (inside[i] and size <= 2):
+            if rest[i] > step or (inside[i] and size <= k + 1):
                 continue
             change = 0.0
             for c in range(own[i], own[i + 1]):
-                if touched[c] == 0:
+                if within[c] < k:
                     change += value[c]
             if inside[i]:
                 change = -change
-            bar = 1 if inside[i] else 0
+            bar = k if inside[i] else k - 1
             for e in range(parent_start[i], parent_start[i + 1]):
                 c = with_parent[e]
-                if touched[c] == bar and inside[child[c]]:
+                if within[c] == bar and inside[child[c]]:
                     change += value[c] if inside[i] else -value[c]
             if change < least_change:
                 least_change, at = change, i
@@ -266,7 +282,7 @@ def _grow(
         inside[at] = not inside[at]
         rest[at] = step + pause
         for e in range(parent_start[at], parent_start[at + 1]):
-            touched[with_parent[e]] += sign
+            within[with_parent[e]] += sign
         if outside < least - 1e-9:
             least, last = outside, step
             best[:] = inside

@@ -28,7 +28,7 @@ from pyscipopt import (
 )
 
 from . import orders
-from .clusters import Cluster, Columns, Support, by_cycles, by_growth, by_program
+from .clusters import Columns, Cut, Support, by_cycles, by_growth, by_program
 from .problem import Outcome, Problem, is_acyclic, members
 from .progress import Watch
 
@@ -47,6 +47,9 @@ _SETTINGS: dict[str, Any] = {
     "presolving/maxrestarts": 0,
     "misc/catchctrlc": False,
     "separating/aggregation/freq": -1,
+    "separating/gomory/maxroundsroot": 4,
+    "branching/relpscost/initcand": 20,
+    "branching/relpscost/inititer": 20,
     "lp/pricing": "d",
 }
 
@@ -263,27 +266,27 @@ class _Acyclicity(Conshdlr):
         value = self.model.getSolVal
         return self.columns.support(np.array([value(solution, variable) for variable in self.variables]))
 
-    def _add_cuts(self, clusters: Sequence[Cluster], otherwise: int, force: bool) -> dict[str, int]:
-        for cluster in clusters:
-            row = self.model.createEmptyRowUnspec("cluster", lhs=1.0, rhs=None, local=False)
+    def _add_cuts(self, cuts: Sequence[Cut], otherwise: int, force: bool) -> dict[str, int]:
+        for cut in cuts:
+            row = self.model.createEmptyRowUnspec("cluster", lhs=float(cut.k), rhs=None, local=False)
             self.model.cacheRowExtensions(row)
-            for column in self.columns.outside(cluster):
+            for column in self.columns.outside(cut):
                 self.model.addVarToRow(row, self.variables[column], 1.0)
             self.model.flushRowExtensions(row)
             infeasible = self.model.addCut(row, forcecut=force)
             self.model.releaseRow(row)
             if infeasible:
                 return {"result": SCIP_RESULT.CUTOFF}
-        return {"result": SCIP_RESULT.SEPARATED if clusters else otherwise}
+        return {"result": SCIP_RESULT.SEPARATED if cuts else otherwise}
 
     @_guarded({"result": SCIP_RESULT.DIDNOTRUN})
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, int]:
         support = self.lp_support()
-        clusters = by_growth(support)
-        if not clusters and self.model.getDepth() == 0 and not self.proved:
-            cluster, self.proved = by_program(support, self.observer.watch.time_left())
-            clusters = [cluster] if cluster else []
-        return self._add_cuts(clusters, SCIP_RESULT.DIDNOTFIND, force=False)
+        cuts = by_growth(support)
+        if not cuts and self.model.getDepth() == 0 and not self.proved:
+            cut, self.proved = by_program(support, self.observer.watch.time_left())
+            cuts = [cut] if cut else []
+        return self._add_cuts(cuts, SCIP_RESULT.DIDNOTFIND, force=False)
 
     @_guarded({"result": SCIP_RESULT.INFEASIBLE})
     def consenfolp(self, constraints: Any, nusefulconss: int, solinfeasible: bool) -> dict[str, int]:
@@ -294,10 +297,10 @@ class _Acyclicity(Conshdlr):
         self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
     ) -> dict[str, int]:
         # Without an LP there are no cuts, so the constraints are added as rows of the problem.
-        clusters = by_cycles(self.support(None))
-        for cluster in clusters:
-            self.model.addCons(quicksum(self.variables[column] for column in self.columns.outside(cluster)) >= 1)
-        return {"result": SCIP_RESULT.CONSADDED if clusters else SCIP_RESULT.FEASIBLE}
+        cuts = by_cycles(self.support(None))
+        for cut in cuts:
+            self.model.addCons(quicksum(self.variables[column] for column in self.columns.outside(cut)) >= 1)
+        return {"result": SCIP_RESULT.CONSADDED if cuts else SCIP_RESULT.FEASIBLE}
 
     @_guarded({"result": SCIP_RESULT.INFEASIBLE})
     def conscheck(
@@ -309,8 +312,8 @@ class _Acyclicity(Conshdlr):
         printreason: bool,
         completely: bool,
     ) -> dict[str, int]:
-        clusters = by_cycles(self.support(solution))
-        return {"result": SCIP_RESULT.INFEASIBLE if clusters else SCIP_RESULT.FEASIBLE}
+        cuts = by_cycles(self.support(solution))
+        return {"result": SCIP_RESULT.INFEASIBLE if cuts else SCIP_RESULT.FEASIBLE}
 
     def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
         # Rounding down may violate a cluster constraint; rounding up adds edges, which may close a cycle.
