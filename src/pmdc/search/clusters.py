@@ -155,9 +155,10 @@ def _cycles(support: Support, longest: float) -> dict[Cut, float]:
 def by_growth(support: Support) -> list[Cut]:
     """Cycles, and clusters that grow from them; if that gives none, from single edges; then with k = 2.
 
-    With k = 2 they grow from longer cycles and from class variables with the parents they take. From each start, single class variables are added or removed: always that which leaves outside(C, k) least. One that
-    was added or removed is left alone for some steps, so that the search leaves clusters that no single change makes
-    better. The best cluster on the way of each start counts, if its constraint is violated.
+    With k = 2 they grow from longer cycles and from class variables with the parents they take. From each start, single
+    class variables are added or removed: always that which leaves outside(C, k) least. One that was added or removed is
+    left alone for some steps, so that the search leaves clusters that no single change makes better. The best cluster
+    on the way of each start counts, if its constraint is violated.
     """
     cycles = _cycles(support, 1.0 + _LONGEST_START)
     violated = [cut for cut, length in cycles.items() if length <= 1.0 - VIOLATION]
