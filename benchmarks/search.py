@@ -43,7 +43,7 @@ from pmdc.search import find_structure, read_scores, write_scores
 AGREEMENT = 1e-6
 """Relative difference of the scores of two DAGs that are both proved to be best."""
 
-LIMIT = 60
+LIMIT = 30
 """CPU seconds after which a search on a random network is ended."""
 
 FIRST_SEED = 100

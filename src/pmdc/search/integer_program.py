@@ -56,6 +56,9 @@ _SETTINGS: dict[str, Any] = {
 # The greatest limits that the solver takes, in seconds and MiB.
 _LONGEST, _LARGEST = 1e20, 8796093022207.0
 
+# Easy problems end before this node and never need the exact program for cuts, which costs as much as many nodes.
+_FIRST_PROGRAM = 8
+
 Method = Callable[..., dict[str, int]]
 
 # New starts without a better DAG after which the local search gives way to the solver.
@@ -254,8 +257,8 @@ class _Acyclicity(Conshdlr):
         self.observer = observer
         self.variables = [variable for row in program.takes for variable in row]
         self.columns = Columns(program.masks)
-        self.proved = False
-        """Whether all cluster constraints held at the root once; then the program that proves it is not run again."""
+        self.next_program = _FIRST_PROGRAM
+        """The node from which on the exact program may look for cuts; twice as far each time that there are none."""
 
     def lp_support(self) -> Support:
         """What the LP solution takes."""
@@ -283,9 +286,10 @@ class _Acyclicity(Conshdlr):
     def conssepalp(self, constraints: Any, nusefulconss: int) -> dict[str, int]:
         support = self.lp_support()
         cuts = by_growth(support)
-        if not cuts and self.model.getDepth() == 0 and not self.proved:
-            cut, self.proved = by_program(support, self.observer.watch.time_left())
+        if not cuts and self.model.getNNodes() >= self.next_program:
+            cut, proved = by_program(support, self.observer.watch.time_left())
             cuts = [cut] if cut else []
+            self.next_program *= 2 if proved else 1
         return self._add_cuts(cuts, SCIP_RESULT.DIDNOTFIND, force=False)
 
     @_guarded({"result": SCIP_RESULT.INFEASIBLE})
