@@ -26,6 +26,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from reporting import peak_memory, publish
 from threadpoolctl import threadpool_limits
 
 from pmdc.inference import JunctionTree
@@ -446,11 +447,6 @@ def wide_rows(seed: int, n_rows: int) -> None:
     )
 
 
-def peak_memory() -> float:
-    """Peak of this process in MB. Unlike that of `getrusage`, it does not begin with the peak of the parent process."""
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-
-
 def wide(args: argparse.Namespace) -> Iterator[str]:
     """Time and memory against the number of rows where cliques are as large as they get."""
     for name, counts in (("hardest", (1250, 2500, 5000, 10_000)), ("typical", (10_000,))):
@@ -483,12 +479,7 @@ def main() -> None:
         if args.wide_rows:
             wide_rows(*args.wide_rows)
             return
-        lines = []
-        for line in report(args):
-            print(line, flush=True)
-            lines.append(line)
-    if args.out:
-        args.out.write_text("\n".join(lines), encoding="utf-8")
+        publish(report(args), args.out)
 
 
 def report(args: argparse.Namespace) -> Iterator[str]:

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from reporting import peak_memory, publish
 from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
@@ -284,11 +285,6 @@ def run(*command: object, limit: float = math.inf) -> dict | None:
     if process.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))} failed, see above")
     return json.loads(output.splitlines()[-1])
-
-
-def peak_memory() -> float:
-    """Peak of this process in MB. Unlike that of `getrusage`, it does not begin with the peak of the parent process."""
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
 def cpu_seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -621,12 +617,7 @@ def main() -> None:
             peer, count = args.peer
             peer_in_process(peer, int(count))
             return
-        lines = []
-        for line in report(args):
-            print(line, flush=True)
-            lines.append(line)
-    if args.out:
-        args.out.write_text("\n".join(lines), encoding="utf-8")
+        publish(report(args), args.out)
 
 
 def report(args: argparse.Namespace) -> Iterator[str]:
