@@ -1,9 +1,9 @@
 """The two protocols of phase P1: what learns local models, and what was learned.
 
-A `LocalLearner` knows the inputs of the training rows: the continuous features in a `GBNC`, where discrete ones divide
-the rows, and discrete ones too in the baselines. Given one class variable and one partition
-of the rows it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either their
-log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
+A `LocalLearner` knows the inputs of the training rows: the continuous features in a `GBNC`, discrete ones too in the
+baselines. Given one class variable, one partition of the rows and the parents that are inputs beside the features, it
+fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either their log-likelihood (all that the
+search keeps: scores first, models last) or the `LocalModels` themselves.
 """
 
 from __future__ import annotations
@@ -31,13 +31,22 @@ class LocalTask:
         The states of the class variable.
     n_states : int
     partition : Partition
-        The rows grouped by the configuration of the parent set.
+        The rows grouped by the configuration of the parents that divide them.
+    inputs : tuple of int
+        The parents that are inputs of the models instead.
+    input_codes : array of shape (n, n_inputs)
+        Their states.
+    input_sizes : tuple of int
+        Their numbers of states.
     """
 
     child: int
     codes: Codes
     n_states: int
     partition: Partition
+    inputs: tuple[int, ...] = ()
+    input_codes: Codes | None = None
+    input_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,11 +61,15 @@ class Start:
         The row of `coef` for each part and state, -1 where there is none.
     coef : array of shape (n_groups, n_coefficients)
         In single precision: it is only a place to start.
+    inputs, input_sizes : as in `LocalTask`
+        Their coefficients come behind the intercepts.
     """
 
     configurations: Configurations
     number: npt.NDArray[np.int32]
     coef: npt.NDArray[np.float32]
+    inputs: tuple[int, ...] = ()
+    input_sizes: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -70,10 +83,11 @@ Preparation = Callable[[Features], Floats]
 class LocalModels(Protocol):
     """The fitted local models of one class variable, one for each observed configuration."""
 
-    def log_proba(self, X: Floats, part: Codes) -> Floats:
+    def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         """log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
 
         Parts of shape (n,) or (n, n_columns) give an answer of the same shape with an axis for the states behind.
+        The codes of the parents that are inputs have shape (n, n_inputs), -1 where they are unknown.
         A state that has no row in the part, and every state where the part is -1, gets -inf.
         """
 

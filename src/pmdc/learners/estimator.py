@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start, fill_zeros, rows_by_part
-from pmdc.learners.inputs import Affine, Indicators
+from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining
 from pmdc.table import Codes, Features, Floats
 
 
@@ -40,8 +40,11 @@ class EstimatorModels:
     n_states: int
     models: Sequence[PartModel]
     smooth: bool
+    join: Joining
 
-    def log_proba(self, X: Floats, part: Codes) -> Floats:
+    def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
+        if input_codes is not None:
+            X = self.join(X, input_codes)
         out = np.full((part.size, self.n_states), -np.inf)
         columns = part.size // max(1, len(X))
         for number, places in rows_by_part(part.ravel()):
@@ -115,7 +118,7 @@ class EstimatorLearner:
         if min_max:
             self.prepare = Indicators(sizes, Affine.min_max(self.X))
             self.X = self.prepare(inputs)
-        self.estimator = estimator if self.X.shape[1] else None
+        self.estimator = estimator
         self.sample_weight = sample_weight
         self.weighted = weighted
         self.seed = seed
@@ -124,7 +127,12 @@ class EstimatorLearner:
         self.paper = paper
 
     def fit(self, task: LocalTask) -> EstimatorModels:
-        return EstimatorModels(task.n_states, [model for model, _ in self._fit_parts(task)], self.smooth)
+        models = [model for model, _ in self._fit_parts(task)]
+        return EstimatorModels(task.n_states, models, self.smooth, IndicatorsBehind(task.input_sizes))
+
+    def design(self, task: LocalTask) -> Floats:
+        """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
+        return self.X if task.input_codes is None else IndicatorsBehind(task.input_sizes)(self.X, task.input_codes)
 
     def log_likelihood(self, task: LocalTask) -> float:
         return float(sum(value for _, value in self._fit_parts(task)))
@@ -134,7 +142,8 @@ class EstimatorLearner:
 
     def _fit_parts(self, task: LocalTask) -> list[tuple[PartModel, float]]:
         failures: list[str] = []
-        fitted = [self._fit_part(task, number, rows, failures) for number, rows in rows_by_part(task.partition.part)]
+        X = self.design(task)
+        fitted = [self._fit_part(task, X, number, rows, failures) for number, rows in rows_by_part(task.partition.part)]
         if failures:
             warnings.warn(
                 f"{type(self.estimator).__name__} could not be fitted on {len(failures)} of {len(fitted)} parts of "
@@ -144,8 +153,10 @@ class EstimatorLearner:
             )
         return fitted
 
-    def _fit_part(self, task: LocalTask, number: int, rows: Codes, failures: list[str]) -> tuple[PartModel, float]:
-        weights, X = self.sample_weight[rows], self.X[rows]
+    def _fit_part(
+        self, task: LocalTask, inputs: Floats, number: int, rows: Codes, failures: list[str]
+    ) -> tuple[PartModel, float]:
+        weights, X = self.sample_weight[rows], inputs[rows]
         states, codes = np.unique(task.codes[rows], return_inverse=True)
         counts = np.bincount(codes, weights=weights)
         model = PartModel(states, counts / counts.sum(), float(counts.sum()), None)
@@ -154,9 +165,9 @@ class EstimatorLearner:
         if self.paper and (X[0] == X).all():
             uniform = np.full(task.n_states, 1.0 / task.n_states)
             return PartModel(np.arange(task.n_states), uniform, model.weight, None), 0.0
-        if self.estimator is not None:
+        if self.estimator is not None and X.shape[1]:
             try:
-                classifier = self._fit_clone(X, codes, weights, (task.child, *task.partition.parents, number))
+                classifier = self._fit_clone(X, codes, weights, self._key(task, number))
                 fitted = replace(model, classifier=classifier)
                 return fitted, self._weighted_log_likelihood(fitted, X, codes, weights)
             except (ValueError, FloatingPointError) as error:
@@ -166,6 +177,12 @@ class EstimatorLearner:
                     raise
                 failures.append(str(error).splitlines()[0])
         return model, self._weighted_log_likelihood(model, X, codes, weights)
+
+    @staticmethod
+    def _key(task: LocalTask, number: int) -> tuple[int, ...]:
+        """What the random state of a clone depends on."""
+        behind = (*task.inputs, len(task.inputs)) if task.inputs else ()
+        return (task.child, *task.partition.parents, number, *behind)
 
     def _weighted_log_likelihood(self, model: PartModel, X: Floats, codes: Codes, weights: Floats) -> float:
         own = model.log_proba(X, self.smooth)[np.arange(len(codes)), codes]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start
+from pmdc.learners.inputs import Joining
 from pmdc.table import Array, Codes, Floats
 
 
@@ -71,6 +72,8 @@ class GroupedModels(ABC):
         Parts that are answered by the uniform distribution over all states (the paper's preset alone has such).
     smooth : bool
         Whether states seen in a part may not get probability zero there.
+    join : Joining
+        Puts parents that are inputs beside the others.
     """
 
     number: Codes
@@ -78,6 +81,7 @@ class GroupedModels(ABC):
     log_frequency: Floats
     uniform: npt.NDArray[np.bool_]
     smooth: bool
+    join: Joining
 
     @abstractmethod
     def scores(self, X: Floats, part: Codes, out: Floats) -> None:
@@ -90,7 +94,13 @@ class GroupedModels(ABC):
         """What the models of finer partitions may start from, if they have any use for it."""
         return None
 
-    def log_proba(self, X: Floats, part: Codes) -> Floats:
+    def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
+        if input_codes is not None:
+            X = self.join(X, input_codes)
+        return self.log_proba_of(X, part)
+
+    def log_proba_of(self, X: Floats, part: Codes) -> Floats:
+        """The same, for inputs that are all in their place."""
         from pmdc.learners import kernels
 
         out = np.empty((*part.shape, self.number.shape[1]))
@@ -131,12 +141,23 @@ class GroupedLearner(ABC, Generic[Models]):
         self.paper = paper
 
     @abstractmethod
+    def joining(self, task: LocalTask) -> Joining:
+        """How the parents that are inputs of a task are put beside the other inputs."""
+
+    def design(self, task: LocalTask) -> Floats:
+        """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
+        return self.X if task.input_codes is None else self.joining(task)(self.X, task.input_codes)
+
+    @abstractmethod
     def _fit_groups(
-        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
     ) -> Models:
         """The models of all parts."""
 
     def fit(self, task: LocalTask, start: Start | None = None) -> Models:
+        return self._fit_to(task, self.design(task), start)
+
+    def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> Models:
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
@@ -144,15 +165,29 @@ class GroupedLearner(ABC, Generic[Models]):
 
             several = (groups.number >= 0).sum(axis=1) > 1
             uniform = several & kernels.constant_parts(self.plain, task.partition.part, task.partition.n_parts)
-        return self._fit_groups(task, groups, uniform, start)
+        return self._fit_groups(task, X, groups, uniform, start)
+
+    @abstractmethod
+    def _leave_one_out(self, task: LocalTask, X: Floats, models: Models) -> Floats:
+        """log P(own state) of each row under the models fitted without it, shape (n,); X has all inputs.
+
+        It is -inf where, without the row, its part has no row with its state.
+        """
+
+    def leave_one_out(self, task: LocalTask, start: Start | None = None) -> tuple[Floats, Start | None]:
+        """The log-probability of the state of each row by models fitted without this row, and a start as above."""
+        X = self.design(task)
+        models = self._fit_to(task, X, start)
+        return self._leave_one_out(task, X, models), models.start(task)
 
     def log_likelihood(self, task: LocalTask) -> float:
         return self.log_likelihood_from(task, None)[0]
 
     def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
-        models = self.fit(task, start)
+        X = self.design(task)
+        models = self._fit_to(task, X, start)
         part = task.partition.part
-        own = models.log_proba(self.X, part)[np.arange(len(part)), task.codes]
+        own = models.log_proba_of(X, part)[np.arange(len(part)), task.codes]
         if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
             own = np.maximum(own, TINY)
         weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +76,36 @@ class Rotated:
     def __call__(self, inputs: Features) -> Floats:
         X = self.prepare(inputs)
         return X if self.axes is None else X @ self.axes
+
+
+@dataclass(frozen=True)
+class IndicatorsBefore:
+    """Parents that are inputs, as scaled indicators before the inputs that are there already."""
+
+    sizes: tuple[int, ...]
+    affine: Affine
+
+    def __call__(self, X: Floats, codes: Codes) -> Floats:
+        return np.hstack([self.affine(one_hot(codes, self.sizes)), X])
+
+
+@dataclass(frozen=True)
+class IndicatorsBehind:
+    """Parents that are inputs, as indicators behind the inputs that are there already."""
+
+    sizes: tuple[int, ...]
+
+    def __call__(self, X: Floats, codes: Codes) -> Floats:
+        return np.hstack([X, one_hot(codes, self.sizes)])
+
+
+def codes_behind(X: Floats, codes: Codes) -> Floats:
+    """Parents that are inputs, as codes behind the inputs that are there already."""
+    return np.hstack([X, codes])
+
+
+Joining = Callable[[Floats, Codes], Floats]
+"""Puts the codes of parents that are inputs beside the inputs that are there already."""
 
 
 def principal_axes(X: Floats) -> Floats | None:

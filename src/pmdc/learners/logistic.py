@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pmdc.checks import check_count
 from pmdc.learners.base import LocalTask, Start
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
-from pmdc.learners.inputs import Affine, Indicators, Rotated, principal_axes
+from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
 
@@ -138,7 +138,8 @@ class LogisticModels(GroupedModels):
 
     def start(self, task: LocalTask) -> Start:
         coef = np.clip(self.coef, -1e30, 1e30).astype(np.float32)
-        return Start(task.partition.configurations, self.number.astype(np.int32), coef)
+        number = self.number.astype(np.int32)
+        return Start(task.partition.configurations, number, coef, task.inputs, task.input_sizes)
 
 
 class LogisticLearner(GroupedLearner[LogisticModels]):
@@ -195,12 +196,22 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         """Coefficients of the inputs as they were before the rotation."""
         return coef if self.axes is None else coef @ self.axes.T
 
+    def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
+        raise NotImplementedError
+
+    def joining(self, task: LocalTask) -> IndicatorsBefore:
+        # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
+        scale = Affine.identity(0)
+        if task.input_codes is not None:
+            scale = Affine.standard(one_hot(task.input_codes, task.input_sizes), self.sample_weight)
+        return IndicatorsBefore(task.input_sizes, scale)
+
     def _fit_groups(
-        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
     ) -> LogisticModels:
-        coef = np.zeros((len(groups.part), self.X.shape[1] + 1))
-        self._fit(task, groups, coef, self.ridge, start)
-        return self._models(groups, uniform, coef)
+        coef = np.zeros((len(groups.part), X.shape[1] + 1))
+        self._fit(task, X, groups, coef, self.ridge, start)
+        return self._models(task, groups, uniform, coef)
 
     def fit_path(self, task: LocalTask, strengths: Sequence[float]) -> list[LogisticModels]:
         """The models of a grid of strengths C, each found from those of the stronger penalty next to it.
@@ -211,35 +222,54 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         strengths : sequence of float
             In any order; the answer has the same.
         """
-        groups = Groups.of(task, self.sample_weight)
+        groups, X = Groups.of(task, self.sample_weight), self.design(task)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
-        coef = np.zeros((len(groups.part), self.X.shape[1] + 1))
+        coef = np.zeros((len(groups.part), X.shape[1] + 1))
         found: dict[float, LogisticModels] = {}
         warm = False
         for C in sorted(set(strengths)):
-            self._fit(task, groups, coef, 1.0 / C, None, warm=warm)
-            found[C] = self._models(groups, uniform, coef.copy())
+            self._fit(task, X, groups, coef, 1.0 / C, None, warm=warm)
+            found[C] = self._models(task, groups, uniform, coef.copy())
             warm = True
         return [found[C] for C in strengths]
 
-    def _models(self, groups: Groups, uniform: npt.NDArray[np.bool_], coef: Floats) -> LogisticModels:
-        return LogisticModels(groups.number, groups.part_weights, groups.log_frequency, uniform, self.smooth, coef)
+    def _models(self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], coef: Floats) -> LogisticModels:
+        return LogisticModels(
+            groups.number,
+            groups.part_weights,
+            groups.log_frequency,
+            uniform,
+            self.smooth,
+            self.joining(task),
+            coef,
+        )
 
     def _fit(
-        self, task: LocalTask, groups: Groups, coef: Floats, ridge: float, start: Start | None, warm: bool = False
+        self,
+        task: LocalTask,
+        X: Floats,
+        groups: Groups,
+        coef: Floats,
+        ridge: float,
+        start: Start | None,
+        warm: bool = False,
     ) -> None:
         from pmdc.learners import kernels, newton
 
         partition = task.partition
         if start is not None:
             kernels.take_over(
-                coef, groups.number, start.coef, start.number, partition.configurations.within(start.configurations)
+                coef,
+                groups.number,
+                _columns_for(task, start),
+                start.number,
+                partition.configurations.within(start.configurations),
             )
             warm = True
         order = np.argsort(partition.part, kind="stable")
         starts = np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
         failed, self.n_iter, self.work = newton.fit_parts(
-            self.X,
+            X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,
             order,
@@ -258,3 +288,17 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+
+
+def _columns_for(task: LocalTask, start: Start) -> npt.NDArray[np.float32]:
+    """The coefficients of a start in the order of a task's inputs; zero for inputs that the start does not have."""
+    if start.inputs == task.inputs:
+        return start.coef
+    ends = np.cumsum([1, *start.input_sizes])
+    blocks = {node: start.coef[:, ends[i] : ends[i + 1]] for i, node in enumerate(start.inputs)}
+    none = {
+        node: np.zeros((len(start.coef), size), dtype=np.float32)
+        for node, size in zip(task.inputs, task.input_sizes, strict=True)
+    }
+    own = [blocks.get(node, none[node]) for node in task.inputs]
+    return np.hstack([start.coef[:, :1], *own, start.coef[:, ends[-1] :]])

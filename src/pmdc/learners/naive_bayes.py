@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from pmdc.columns import read_columns
 from pmdc.learners.base import LocalTask, Start
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
-from pmdc.learners.inputs import Affine, CodesBehind
+from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, FeatureTable, Floats, read_weights
 
@@ -188,45 +188,51 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         self.var_smoothing = float(estimator.var_smoothing)
         self.alpha = float(getattr(estimator, "alpha", 1.0))
         self.sizes = np.array(sizes, dtype=np.int64)
-        self.starts = np.cumsum(self.sizes) - self.sizes
         X = inputs.continuous
         # A shift changes no Gaussian; near their means numbers lose no digits to a large offset.
         width = Affine.min_max(X).width if min_max else np.ones(X.shape[1])
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
         super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
 
+    def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
+        raise NotImplementedError
+
+    def joining(self, task: LocalTask) -> Joining:
+        return codes_behind
+
     def _fit_groups(
-        self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
     ) -> NaiveBayesModels:
         from pmdc.learners import kernels
 
-        d = self.X.shape[1] - len(self.sizes)
+        sizes = np.append(self.sizes, np.array(task.input_sizes, dtype=np.int64))
+        starts = np.cumsum(sizes) - sizes
+        d = X.shape[1] - len(sizes)
         part, n_parts = task.partition.part, task.partition.n_parts
-        mean, variance = kernels.moments(self.X, groups.of_row, self.sample_weight, groups.weights, d)
-        variance += self.var_smoothing * self._greatest_variance(part, groups, mean, variance)[groups.part, None]
+        mean, variance = kernels.moments(X, groups.of_row, self.sample_weight, groups.weights, d)
+        variance += self.var_smoothing * self._greatest_variance(X, part, groups, mean, variance)[groups.part, None]
         offset = groups.log_frequency.copy()
         # Where no input varies over the rows of a part, all its Gaussians are one point, and their ratio is 1.
-        varied = ~kernels.constant_parts(self.X[:, :d], part, n_parts)[groups.part]
+        varied = ~kernels.constant_parts(X[:, :d], part, n_parts)[groups.part]
         offset[varied] -= 0.5 * np.log(2 * np.pi * variance[varied]).sum(axis=1)
         precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=varied[:, None])
-        counts = kernels.value_weights(
-            self.X, groups.of_row, self.sample_weight, len(groups.part), d, self.sizes, self.starts
-        )
-        totals = groups.weights[:, None] + self.alpha * np.repeat(self.sizes, self.sizes)
+        counts = kernels.value_weights(X, groups.of_row, self.sample_weight, len(groups.part), d, sizes, starts)
+        totals = groups.weights[:, None] + self.alpha * np.repeat(sizes, sizes)
         return NaiveBayesModels(
             groups.number,
             groups.part_weights,
             groups.log_frequency,
             uniform,
             self.smooth,
+            codes_behind,
             offset,
             mean,
             precision,
             np.log((counts + self.alpha) / totals),
-            self.starts,
+            starts,
         )
 
-    def _greatest_variance(self, part_of: Codes, groups: Groups, mean: Floats, variance: Floats) -> Floats:
+    def _greatest_variance(self, X: Floats, part_of: Codes, groups: Groups, mean: Floats, variance: Floats) -> Floats:
         """The greatest variance of a continuous input over the rows of each part, weights aside as in scikit-learn."""
         d, part = mean.shape[1], groups.part
         counts = np.bincount(groups.of_row).astype(float)
@@ -234,7 +240,7 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
             from pmdc.learners import kernels
 
             ones = np.ones(len(part_of))
-            _, within = kernels.moments(self.X, part_of, ones, np.bincount(part_of).astype(float), d)
+            _, within = kernels.moments(X, part_of, ones, np.bincount(part_of).astype(float), d)
             return within.max(axis=1, initial=0.0)
         # Variance over a part: that within its groups and that of their means.
         rows = np.bincount(part, weights=counts)[:, None]
