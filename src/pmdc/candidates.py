@@ -3,6 +3,9 @@
 Nodes are numbered: class variables first, then discrete features. A parent set is the sorted tuple of its nodes.
 Sets are visited level by level (Algorithm 3), so that the scores of all subsets are known when a set comes up
 and pruning can spare its local models. All local models of a level are independent of each other.
+
+Where all parents divide the rows (the paper's way) a parent set says everything; where they may be inputs as well, each
+set of class variables stands for several families (`pmdc.families`, `score_families`).
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from itertools import chain, combinations
 import numpy as np
 
 from pmdc.checks import check_choice
+from pmdc.families import Family, ParentSet
 
-ParentSet = tuple[int, ...]
 ScoreTable = dict[ParentSet, float]
+FamilyTable = dict[Family, float]
 
 
 @dataclass(frozen=True)
@@ -268,44 +272,207 @@ def score_parent_sets(
     return [pruning.table(child, table) for child, table in enumerate(tables)]
 
 
-def class_part(parents: ParentSet, n_classes: int) -> ParentSet:
-    """The class variables of a parent set."""
-    return tuple(v for v in parents if v < n_classes)
+# Families -----------------------------------------------------------------------------------------------------
+
+WAYS = ("partition", "input", "auto")
+
+_ROUNDS = 4
+"""The most features whose way is changed, one after the other."""
+
+_TRIED = 16
+"""The most features that each of these rounds tries."""
 
 
-def settle_features(table: ScoreTable, n_classes: int) -> dict[ParentSet, tuple[float, ParentSet]]:
-    """For each set of class variables the best choice of discrete features beside it.
+@dataclass
+class FamilySearch:
+    """The families of all class variables that are worth a score, where parents may be inputs.
 
-    Discrete features are never children, so they close no cycle: whichever features serve a set of class
-    variables best can be settled before the search, and the search stays exact. Ties go to fewer features.
+    All ways of all parents are too many to be tried: 2 for each class variable in a set, 3 for each discrete feature.
+    So
+
+    1. *Discrete features, without class variables.* From the better of two, no feature and all features as inputs
+       (binary relevance), one feature at a time changes its way - divide the rows by it, feed it, leave it out - as
+       long as the score rises, at most 4 times; each time the 16 features are tried that tell most of the class
+       variable.
+    2. *Class variables, level by level.* Every set within `max_parents` is tried with all its members as inputs, with
+       all of them dividing the rows, and as the best family of its best subset plus the member that is missing, in
+       either way; the features keep the way found in 1.
+    3. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
+       and with all of them as inputs.
+
+    Parameters
+    ----------
+    rules : one `ParentRules` for each class variable
+    score : function that scores many (class variable, family) pairs at once
+    exceeds : function (class variable, family, other) -> bool
+        Whether a family scores better than another by enough to be believed.
+    both : bool
+        Whether parents may divide the rows, or are inputs always.
+    ranked : for each class variable, the discrete features, the most telling first
+    affordable : function family -> bool
+        Whether a family of inputs is not too wide for inference.
+    skip : function (child, family, best score of its subsets) -> bool
+        Whether a family cannot be better than one of its subsets: the Lemma.
     """
-    best: dict[ParentSet, tuple[float, ParentSet]] = {}
-    for parents, score in table.items():
-        classes = class_part(parents, n_classes)
+
+    rules: Sequence[ParentRules]
+    score: Callable[..., list[float]]
+    exceeds: Callable[[int, Family, Family], bool]
+    both: bool
+    ranked: Sequence[Sequence[int]]
+    affordable: Callable[[int, Family], bool]
+    skip: Callable[[int, Family, float], bool]
+    progress: Callable[[str], None] = lambda message: None
+    tables: list[FamilyTable] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tables = [{} for _ in self.rules]
+        self._best: list[dict[ParentSet, tuple[float, Family]]] = [{} for _ in self.rules]
+
+    def run(self) -> list[FamilyTable]:
+        features = self.settle_features()
+        self.score_levels(features)
+        self.score_chains(features)
+        return self.tables
+
+    def _score(self, tasks: Sequence[tuple[int, Family]], last: bool = False) -> None:
+        tasks = list(dict.fromkeys(tasks))
+        for (child, family), value in zip(tasks, self.score(tasks, last), strict=True):
+            classes = family.classes(self.rules[child].n_classes)
+            self.tables[child][family] = value
+            if classes not in self._best[child] or value > self._best[child][classes][0]:
+                self._best[child][classes] = value, family
+
+    def settle_features(self) -> list[Family]:
+        """The features of each class variable and their ways."""
+        current, open_ = [], []
+        for rule in self.rules:
+            needed = Family((), tuple(sorted(rule.required)))
+            everything = needed.feed(*(v for v in rule.optional if v >= rule.n_classes))
+            current.append([needed, everything])
+        self._score([(rule.child, family) for rule in self.rules for family in current[rule.child]])
+        best = [max(current[rule.child], key=self.tables[rule.child].__getitem__) for rule in self.rules]
+        open_ = [rule for rule in self.rules if self.ranked[rule.child]]
+        for _ in range(_ROUNDS):
+            changes = {rule.child: self._changes(rule, best[rule.child]) for rule in open_}
+            self._score([(child, family) for child, families in changes.items() for family in families])
+            still = []
+            for rule in open_:
+                table = self.tables[rule.child]
+                top = max(changes[rule.child], key=table.__getitem__, default=best[rule.child])
+                if top in table and self.exceeds(rule.child, top, best[rule.child]):
+                    best[rule.child] = top
+                    still.append(rule)
+            open_ = still
+            if not open_:
+                break
+        self.progress(f"ways of the discrete features: {sum(map(len, self.tables))} families scored")
+        return best
+
+    def _changes(self, rule: ParentRules, family: Family) -> list[Family]:
+        """The families in which one feature has another way."""
+        found: list[Family] = []
+        features = [v for v in family.partition if v >= rule.n_classes]
+        for v in self.ranked[rule.child][:_TRIED]:
+            ways = []
+            if v not in rule.required:
+                ways.append(family.without(v))
+            ways.append(family.feed(v))
+            if self.both and (v in features or len(features) < rule.max_discrete_parents):
+                ways.append(family.divide_by(v))
+            found.extend(way for way in ways if way != family)
+        return found
+
+    def score_levels(self, features: Sequence[Family]) -> None:
+        """Every set of class variables within the limits, in several ways."""
+        rules = [classes_alone(rule) for rule in self.rules]
+        most = max(rule.max_size() for rule in rules)
+        for level in range(most + 1):
+            tasks: list[tuple[int, Family]] = []
+            visited = 0
+            for rule in rules:
+                child = rule.child
+                for classes in rule.sets(level) if level <= rule.max_size() else ():
+                    families = self._ways(rule, features[child], classes)
+                    visited += len(families)
+                    bound = self._best_subset(rule, classes)
+                    tasks.extend((child, family) for family in families if not self.skip(child, family, bound))
+            self._score(tasks, last=level == most)
+            if visited:
+                self.progress(f"{level} class variables as parents: {len(tasks)} of {visited} families scored")
+
+    def _ways(self, rule: ParentRules, features: Family, classes: ParentSet) -> list[Family]:
+        found = [features.feed(*classes)]
+        if self.both:
+            found.append(features.divide_by(*classes))
+            subsets = [(tuple(v for v in classes if v != gone), gone) for gone in classes]
+            known = [(self._best[rule.child][s], gone) for s, gone in subsets if s in self._best[rule.child]]
+            if known:
+                (_, family), gone = max(known, key=lambda pair: pair[0][0])
+                found.extend([family.feed(gone), family.divide_by(gone)])
+        room = rule.max_discrete_parents
+        return [f for f in dict.fromkeys(found) if sum(v >= rule.n_classes for v in f.partition) <= room]
+
+    def _best_subset(self, rule: ParentRules, classes: ParentSet) -> float:
+        subsets = chain.from_iterable(combinations(classes, size) for size in range(len(classes) + 1))
+        best = self._best[rule.child]
+        return max((best[s][0] for s in subsets if s in best), default=-np.inf)
+
+    def score_chains(self, features: Sequence[Family]) -> None:
+        """For each class variable all those before it as inputs."""
+        tasks = []
+        for rule in self.rules:
+            child = rule.child
+            before = [v for v in rule.optional if v < child]
+            everything = Family((), tuple(sorted(rule.required))).feed(
+                *(v for v in rule.optional if v >= rule.n_classes)
+            )
+            for base in dict.fromkeys([features[child], everything]):
+                family = base.feed(*before)
+                if self.affordable(child, family):
+                    tasks.append((child, family))
+        self._score(tasks, last=True)
+
+
+def classes_alone(rule: ParentRules) -> ParentRules:
+    """The same rules for the class variables among the parents alone."""
+    optional = tuple(v for v in rule.optional if v < rule.n_classes)
+    return replace(rule, optional=optional, required=frozenset(v for v in rule.required if v < rule.n_classes))
+
+
+def settle_families(table: FamilyTable, n_classes: int) -> dict[ParentSet, tuple[float, Family]]:
+    """For each set of class variables the best family: the choice of discrete features and of everyone's way.
+
+    Discrete features are never children, and the way of a parent is nobody else's business: neither closes a cycle. So
+    whichever serves a set of class variables best can be settled before the search, and the search stays exact. Ties go
+    to the family that was scored first, which has fewer parents.
+    """
+    best: dict[ParentSet, tuple[float, Family]] = {}
+    for family, score in table.items():
+        classes = family.classes(n_classes)
         if classes not in best or score > best[classes][0]:
-            best[classes] = (score, parents)
+            best[classes] = (score, family)
     return best
 
 
-def backoff_chains(table: ScoreTable, parents: ParentSet, n_classes: int) -> list[list[ParentSet]]:
-    """The parent sets to fall back on: a chain for the set itself, and one without each choice of features.
+def backoff_chains(table: FamilyTable, family: Family, n_classes: int) -> list[list[Family]]:
+    """The families to fall back on: a chain for the family itself, and one without each choice of dividing features.
 
     The latter answer for values of discrete features that were never seen.
     """
-    features = [v for v in parents if v >= n_classes]
+    features = [v for v in family.partition if v >= n_classes]
     unseen = chain.from_iterable(combinations(features, size) for size in range(len(features) + 1))
-    return [backoff_chain(table, tuple(v for v in parents if v not in gone)) for gone in unseen]
+    return [backoff_chain(table, family.without(*gone)) for gone in unseen]
 
 
-def backoff_chain(table: ScoreTable, parents: ParentSet) -> list[ParentSet]:
-    """A parent set and its ever smaller subsets, down to the empty one.
+def backoff_chain(table: FamilyTable, family: Family) -> list[Family]:
+    """A family and ever coarser ones, down to the one that does not divide the rows.
 
-    At each step goes the parent without which the score is best; a subset that was not scored comes last, and
+    At each step goes the parent without which the score is best; a family that was not scored comes last, and
     among equals the later parent goes first.
     """
-    levels = [parents]
-    while parents:
-        subsets = [parents[:i] + parents[i + 1 :] for i in reversed(range(len(parents)))]
-        parents = max(subsets, key=lambda subset: table.get(subset, -np.inf))
-        levels.append(parents)
+    levels = [family]
+    while family.partition:
+        family = max(family.coarser(), key=lambda fewer: table.get(fewer, -np.inf))
+        levels.append(family)
     return levels

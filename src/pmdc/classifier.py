@@ -8,6 +8,7 @@ Each step is a module; here they are put together, and nodes get their names.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import rel_entr
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
@@ -23,27 +25,30 @@ from pmdc import criteria
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.candidates import (
     PRUNING,
+    WAYS,
+    FamilySearch,
+    FamilyTable,
     ParentRules,
-    ParentSet,
     ScoreTable,
     backoff_chains,
-    class_part,
+    classes_alone,
     predicted_models,
     restrict,
     score_parent_sets,
-    settle_features,
+    settle_families,
 )
 from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
+from pmdc.families import Family, ParentSet
+from pmdc.held_out import make_evaluator
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.decisions import LossLike
-from pmdc.inference.junction_tree import MEMORY_BUDGET
-from pmdc.learners import LocalLearner, LocalTask, make_learner
-from pmdc.learners.base import Start
-from pmdc.learners.starts import WarmStarts
+from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
+from pmdc.learners import make_learner
+from pmdc.learners.inputs import one_hot
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
-from pmdc.partition import Partition
+from pmdc.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores, choose_strengths
 from pmdc.search import METHODS, Structure, find_structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
 from pmdc.table import Codes, Features, Floats
@@ -51,8 +56,8 @@ from pmdc.table import Codes, Features, Floats
 if TYPE_CHECKING:
     import networkx
 
-_MOST_IN_CHUNK, _CHUNKS = 16, 16
-"""Parent sets in one parallel task, enough to outweigh sending it, and tasks that a level has at least, if it can."""
+_WIDEST = 2**16
+"""The most numbers in the table of one row for a family that has more inputs than `max_parents`."""
 
 _MANY_MODELS = 1_000_000
 """Above this many local models a fit without `max_candidates` warns before it starts."""
@@ -173,7 +178,10 @@ class GBNC(MultiDimensionalClassifier):
         estimator: Any = None,
         *,
         loss: LossLike = "hamming",
-        criterion: str | criteria.Penalty = "bic",
+        criterion: str | criteria.Penalty = "auto",
+        conditioning: str = "auto",
+        standard_errors: float = 1.0,
+        cv: int = 5,
         prune: str | None = "lemma",
         max_parents: int = 3,
         max_discrete_parents: int = 3,
@@ -194,6 +202,9 @@ class GBNC(MultiDimensionalClassifier):
         self.estimator = estimator
         self.loss = loss
         self.criterion = criterion
+        self.conditioning = conditioning
+        self.standard_errors = standard_errors
+        self.cv = cv
         self.prune = prune
         self.max_parents = max_parents
         self.max_discrete_parents = max_discrete_parents
@@ -231,6 +242,7 @@ class GBNC(MultiDimensionalClassifier):
         """
         settings: dict[str, Any] = {
             "criterion": "bic",
+            "conditioning": "partition",
             "max_parents": 3,
             "max_discrete_parents": 3,
             "backoff": "paper",
@@ -279,6 +291,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         classes, table = self._classes, self._features
+        n_classes = len(classes.names)
         rules = self._rules()
         learner = make_learner(
             self.estimator,
@@ -290,30 +303,96 @@ class GBNC(MultiDimensionalClassifier):
             has_discrete=bool(table.discrete),
         )
         codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
-        sizes = self._sizes()
         names = [*classes.names, *table.discrete_names]
+        work = Rowwise(learner, codes, self._sizes())
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
-            scores, over = self._score(rules, learner, codes, sizes, names, float(sample_weight.sum()), parallel)
-            structure, chosen = self._find_structure(scores)
-            # Compiled before the winners are fitted: a network too wide for exact inference is refused here.
-            class_parents = [class_part(members, len(classes.names)) for members in chosen]
-            self._junction_tree = JunctionTree(classes.sizes, class_parents, memory_budget=self.memory_budget)
-            backoff = self.backoff == "parents"
+            work = self._with_strengths(work, rules, parallel)
+            scores = self._make_scores(work, rules, names, parallel)
+            tables, over = self._score(rules, scores)
+            structure, chosen = self._find_structure(tables)
             tasks = [
-                (child, backoff_chains(scores[child], parents, len(classes.names)))
-                for child, parents in enumerate(chosen)
+                (child, backoff_chains(scores.known[child], family, n_classes)) for child, family in enumerate(chosen)
             ]
-            nodes = parallel(_fit_node, tasks, learner, codes, sizes, sample_weight, backoff)
-        self._network = Network(nodes, learner.prepare, sizes)
-        self.scores_ = _named_scores(scores, names)
-        parents = {names[child]: frozenset(names[p] for p in members) for child, members in enumerate(chosen)}
+            strengths = [
+                {family: scores.strength(child, family) for chain in chains for family in chain}
+                for child, chains in tasks
+            ]
+            nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
+        self._network = Network(nodes, learner.prepare, work.sizes)
+        self.scores_ = _named_scores(tables, names)
+        self.ways_ = {
+            names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
+            for child, family in enumerate(chosen)
+        }
+        parents = {name: frozenset(ways) for name, ways in self.ways_.items()}
         self.structure_ = replace(structure, parents=parents, status=self._status(structure.status, over))
-        self.graph_ = _graph(self.structure_, classes.names)
+        self.graph_ = _graph(self.ways_, classes.names)
         self._say(f"structure: {self.structure_}")
+
+    def _with_strengths(self, work: Rowwise, rules: Sequence[ParentRules], parallel: Parallel) -> Rowwise:
+        """Choose C for each class variable, where it is to be chosen: from its model without class variables."""
+        if not getattr(work.learner, "auto", False):
+            return work
+        criterion = str(self.criterion) if criteria.is_held_out(self.criterion) else "loo"
+        evaluator = make_evaluator(criterion, work.learner, self._class_codes(work), self.cv)
+        features = tuple(range(len(rules), len(work.sizes))) if self.conditioning != "partition" else ()
+        tasks = [[(rule.child, Family((), features))] for rule in rules]
+        chosen = [C for answer in parallel(choose_strengths, tasks, work, evaluator) for C in answer]
+        self._say("strength C of each class variable: " + ", ".join(f"{C:g}" for C in chosen))
+        return replace(work, strengths=tuple(chosen))
+
+    def _class_codes(self, work: Rowwise) -> Codes:
+        return work.codes[:, : len(self._classes.names)]
+
+    def _make_scores(
+        self, work: Rowwise, rules: Sequence[ParentRules], names: Sequence[str], parallel: Parallel
+    ) -> Scores:
+        n_classes = len(rules)
+        if not criteria.is_held_out(self.criterion):
+            return TrainingScores(work, parallel, n_classes, self._penalty(work, names))
+        every = self.conditioning == "partition"
+        return HeldOutScores(
+            work,
+            parallel,
+            n_classes,
+            make_evaluator(str(self.criterion), work.learner, self._class_codes(work), self.cv),
+            self.standard_errors,
+            (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
+            [rule.required for rule in rules],
+            self.memory_budget,
+        )
+
+    def _penalty(self, work: Rowwise, names: Sequence[str]) -> Callable[[int, Family], float]:
+        pen = criteria.penalty_of(self.criterion)
+        n_rows = float(work.learner.sample_weight.sum())
+
+        def penalty(child: int, family: Family) -> float:
+            inputs = [work.sizes[p] for p in family.inputs]
+            size = criteria.Size(
+                work.sizes[child],
+                [work.sizes[p] for p in family.partition],
+                inputs,
+                n_rows,
+                work.learner.n_parameters(work.sizes[child], inputs),
+            )
+            value = pen(size)
+            if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
+                raise ValueError(
+                    f"criterion={self.criterion!r} answered {value!r} for {names[child]!r} with parents "
+                    f"{[names[p] for p in family.parents]}: it must answer the penalty, a number."
+                )
+            return float(value)
+
+        return penalty
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        criteria.resolve(self.criterion)
+        criteria.penalty_of(self.criterion)
+        check_choice("conditioning", self.conditioning, WAYS)
+        errors = self.standard_errors
+        if isinstance(errors, bool) or not isinstance(errors, Real) or not 0 <= errors < np.inf:
+            raise ValueError(f"standard_errors={errors!r} must be a number of at least 0; 0 switches the guard off.")
+        check_count("cv", self.cv, 2)
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
         check_time_limit(self.time_limit)
@@ -326,43 +405,58 @@ class GBNC(MultiDimensionalClassifier):
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
 
-    def _score(
-        self,
-        rules: list[ParentRules],
-        learner: LocalLearner,
-        codes: Codes,
-        sizes: Sequence[int],
-        names: Sequence[str],
-        total_weight: float,
-        parallel: Callable[..., list[Any]],
-    ) -> tuple[list[ScoreTable], str]:
+    def _score(self, rules: list[ParentRules], scores: Scores) -> tuple[list[FamilyTable], str]:
         """Phase P1: the score table, and over which sets it is if not over all."""
-        pen = criteria.resolve(self.criterion)
+        n_rows = len(scores.work.codes)
+        if self.conditioning == "partition":
+            return self._score_partitions(rules, scores, n_rows)
+        alone = [classes_alone(rule) for rule in rules]
+        kept, _, over = self._restrict(
+            alone, n_rows, lambda tasks: scores([(child, Family((), parents)) for child, parents in tasks])
+        )
+        rules = [
+            replace(rule, optional=(*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))
+            for rule, few in zip(rules, kept, strict=True)
+        ]
 
-        def penalty(child: int, parents: ParentSet) -> float:
-            value = pen(sizes[child], [sizes[p] for p in parents], total_weight)
-            if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
-                raise ValueError(
-                    f"criterion={self.criterion!r} answered {value!r} for {names[child]!r} with parents "
-                    f"{[names[p] for p in parents]}: it must answer the penalty, a number."
-                )
-            return float(value)
+        def skip(child: int, family: Family, bound: float) -> bool:
+            """The Lemma: C(Y, D) <= 0, so no family is better than a subset that loses less than its penalty."""
+            if not isinstance(scores, TrainingScores) or self.prune is None:
+                return False
+            return bound >= -scores.penalty(child, family)
 
-        starts = WarmStarts([rule.max_size() for rule in rules])
+        families = FamilySearch(
+            rules,
+            scores,
+            scores.exceeds,
+            self.conditioning == "auto",
+            _ranked_features(scores.work, rules),
+            self._affordable,
+            skip,
+            self._say,
+        )
+        tables = families.run()
+        return _offered(tables, scores), over
+
+    def _score_partitions(self, rules: list[ParentRules], scores: Scores, n_rows: int) -> tuple[list[FamilyTable], str]:
+        """All parents divide the rows: the paper's way."""
+        largest = max(rule.max_size() for rule in rules)
 
         def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
-            with_starts = [(child, parents, *starts.find(child, parents)) for child, parents in tasks]
-            size = min(_MOST_IN_CHUNK, max(1, len(tasks) // _CHUNKS))
-            chunks = [with_starts[i : i + size] for i in range(0, len(tasks), size)]
-            answers = [
-                answer for chunk in parallel(_log_likelihoods, chunks, learner, codes, sizes) for answer in chunk
-            ]
-            values = [value - penalty(*task) for task, (value, _) in zip(tasks, answers, strict=True)]
-            starts.keep(tasks, values, [start for _, start in answers])
-            return values
+            return scores([(child, Family(p)) for child, p in tasks], bool(tasks) and len(tasks[0][1]) == largest)
 
-        rules, known, over = self._restrict(rules, len(codes), score)
-        return score_parent_sets(rules, penalty, score, self.prune, known, self._say), over
+        def penalty(child: int, parents: ParentSet) -> float:
+            return scores.penalty(child, Family(parents)) if isinstance(scores, TrainingScores) else 0.0
+
+        rules, known, over = self._restrict(rules, n_rows, score)
+        prune = self.prune if isinstance(scores, TrainingScores) else None
+        tables = score_parent_sets(rules, penalty, score, prune, known, self._say)
+        return _offered([{Family(p): value for p, value in table.items()} for table in tables], scores), over
+
+    def _affordable(self, child: int, family: Family) -> bool:
+        sizes = self._sizes()
+        classes = family.classes(len(self._classes.names))
+        return len(classes) <= self.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= _WIDEST
 
     def _restrict(
         self, rules: list[ParentRules], n_rows: int, score: Callable[..., list[float]]
@@ -394,10 +488,38 @@ class GBNC(MultiDimensionalClassifier):
             )
         return rules, None, ""
 
-    def _find_structure(self, scores: Sequence[ScoreTable]) -> tuple[Structure, list[ParentSet]]:
-        """Phase P2, over the class variables alone, and the whole parent set of each class variable."""
+    def _find_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
+        """Phase P2, over the class variables alone, and the whole family of each class variable.
+
+        The network is compiled before the winners are fitted: one that is too wide for exact inference is refused here.
+        Where families with more inputs than `max_parents` are to blame, the search goes on without them.
+        """
+        structure, chosen = self._best_structure(tables)
+        try:
+            self._junction_tree = self._compile(chosen)
+        except NetworkTooWideError as error:
+            n_classes = len(self._classes.names)
+            narrow = [
+                {f: score for f, score in table.items() if len(f.classes(n_classes)) <= self.max_parents}
+                for table in tables
+            ]
+            if narrow == list(tables):
+                raise
+            warnings.warn(
+                f"{error} So no class variable gets more than max_parents={self.max_parents} class variables as
+                inputs.", UserWarning, stacklevel=6,
+            )
+            structure, chosen = self._best_structure(narrow)
+            self._junction_tree = self._compile(chosen)
+        return structure, chosen
+
+    def _compile(self, chosen: Sequence[Family]) -> JunctionTree:
+        sizes = self._classes.sizes
+        return JunctionTree(sizes, [f.classes(len(sizes)) for f in chosen], memory_budget=self.memory_budget)
+
+    def _best_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
         names = self._classes.names
-        settled = [settle_features(table, len(names)) for table in scores]
+        settled = [settle_families(table, len(names)) for table in tables]
         structure = find_structure(
             {
                 name: {frozenset(names[p] for p in parents): score for parents, (score, _) in settled[child].items()}
@@ -457,54 +579,64 @@ class GBNC(MultiDimensionalClassifier):
 # Tasks for the workers ------------------------------------------------------------------------------------------
 
 
-def _log_likelihoods(
-    tasks: Sequence[tuple[int, ParentSet, Start | None, bool]],
-    learner: LocalLearner,
-    codes: Codes,
-    sizes: Sequence[int],
-) -> list[tuple[float, Start | None]]:
-    """Phase P1 (Eq. 17) for some parent sets: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed.
-
-    With them comes what larger sets may start from, where it is wanted.
-    """
-    answers = []
-    for child, parents, start, wanted in tasks:
-        task = LocalTask(child, codes[:, child], sizes[child], Partition(codes, parents, sizes))
-        value, own = learner.log_likelihood_from(task, start)
-        answers.append((value, own if wanted else None))
-    return answers
-
-
 def _fit_node(
-    task: tuple[int, Sequence[Sequence[ParentSet]]],
-    learner: LocalLearner,
-    codes: Codes,
-    sizes: Sequence[int],
-    sample_weight: Floats,
-    backoff: bool,
+    task: tuple[tuple[int, Sequence[Sequence[Family]]], dict[Family, float | None]], work: Rowwise, backoff: bool
 ) -> Node:
-    child, chains = task
-    return fit_node(learner, child, codes[:, child], sizes[child], codes, sizes, chains, sample_weight, backoff)
+    (child, chains), strengths = task
+    return fit_node(work.learner_of(child), child, work.codes, work.sizes, chains, strengths.get, backoff)
+
+
+def _ranked_features(work: Rowwise, rules: Sequence[ParentRules]) -> list[list[int]]:
+    """For each class variable the discrete features that may be its parents, by falling mutual information."""
+    n_classes = len(rules)
+    sizes = work.sizes[n_classes:]
+    if not sizes:
+        return [[] for _ in rules]
+    weights = work.learner.sample_weight
+    values = one_hot(work.codes[:, n_classes:], sizes) * (weights / weights.sum())[:, None]
+    ends = np.cumsum([0, *sizes])
+    ranked = []
+    for rule in rules:
+        joint = values.T @ one_hot(work.codes[:, [rule.child]], [work.sizes[rule.child]])
+        independent = joint.sum(axis=1, keepdims=True) * joint[: ends[1]].sum(
+            axis=0
+        )  # every row has one value of the first feature
+        information = np.add.reduceat((rel_entr(joint, independent)).sum(axis=1), ends[:-1])
+        features = [v for v in range(n_classes, len(work.sizes)) if v in rule.optional or v in rule.required]
+        ranked.append(sorted(features, key=lambda v: -information[v - n_classes]))
+    return ranked
+
+
+def _offered(tables: Sequence[FamilyTable], scores: Scores) -> list[FamilyTable]:
+    """The families that the search may choose from."""
+    return [
+        {family: value for family, value in table.items() if scores.offered(child, family)}
+        for child, table in enumerate(tables)
+    ]
 
 
 # Names --------------------------------------------------------------------------------------------------------
 
 
-def _named_scores(scores: Sequence[ScoreTable], names: Sequence[str]) -> dict[str, dict[frozenset[str], float]]:
-    return {
-        names[child]: {frozenset(names[p] for p in parents): score for parents, score in table.items()}
-        for child, table in enumerate(scores)
-    }
+def _named_scores(tables: Sequence[FamilyTable], names: Sequence[str]) -> dict[str, dict[frozenset[str], float]]:
+    """The best score of each set of parents, whichever way they enter."""
+    named: dict[str, dict[frozenset[str], float]] = {}
+    for child, table in enumerate(tables):
+        own = named[names[child]] = {}
+        for family, score in table.items():
+            parents = frozenset(names[p] for p in family.parents)
+            own[parents] = max(score, own.get(parents, -np.inf))
+    return named
 
 
-def _graph(structure: Structure, class_names: Sequence[str]) -> networkx.DiGraph:
+def _graph(ways: dict[str, dict[str, str]], class_names: Sequence[str]) -> networkx.DiGraph:
     import networkx as nx
 
     graph = nx.DiGraph()
     graph.add_nodes_from(class_names, kind="class")
-    for child, parents in structure.parents.items():
+    for child, parents in ways.items():
         for parent in sorted(parents):
             if parent not in graph:
                 graph.add_node(parent, kind="discrete")
-            graph.add_edge(parent, child)
+            graph.add_edge(parent, child, way=parents[parent])
     return graph

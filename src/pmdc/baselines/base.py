@@ -10,8 +10,9 @@ import numpy as np
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.inference.decisions import LossLike
 from pmdc.learners import make_learner
-from pmdc.learners.base import Preparation
-from pmdc.network import Node, fit_node
+from pmdc.learners.base import LocalTask, Preparation
+from pmdc.network import Node, fit_root
+from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats
 
 
@@ -58,5 +59,5 @@ class Baseline(MultiDimensionalClassifier):
         learner = make_learner(
             self.estimator, inputs, sample_weight, sizes, weighted=weighted, random_state=self.random_state
         )
-        node = fit_node(learner, target, codes, size, no_codes(len(codes)), (), [[()]], sample_weight, backoff=True)
-        return node, learner.prepare
+        rows = Partition(no_codes(len(codes)), (), ())
+        return fit_root(learner, LocalTask(target, codes, size, rows)), learner.prepare

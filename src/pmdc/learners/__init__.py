@@ -51,7 +51,7 @@ def make_learner(
         Whether the table has discrete features, which makes a difference to ``backoff="paper"``.
     """
     if estimator is None:
-        estimator = Logistic()
+        estimator = Logistic(C="auto")
     if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         example = f"{estimator.__name__}()" if isinstance(estimator, type) else "sklearn.naive_bayes.GaussianNB()"
         raise TypeError(f"estimator={estimator!r} is no scikit-learn classifier: give an instance, such as {example}.")

@@ -8,9 +8,9 @@ search keeps: scores first, models last) or the `LocalModels` themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +96,20 @@ class LocalLearner(Protocol):
     """Fits local models on the inputs of the training rows."""
 
     prepare: Preparation
+    X: Floats
+    sample_weight: Floats
+
+    def on(self, rows: Codes) -> Self:
+        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+
+    def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int | None:
+        """The free parameters of the model of one configuration; None where they are not known before it is fitted."""
 
     def fit(self, task: LocalTask) -> LocalModels:
         """Fit the local models of a task."""
+
+    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[LocalModels, Start | None]:
+        """The same, from the models of a coarser partition, and what finer partitions may start from."""
 
     def log_likelihood(self, task: LocalTask) -> float:
         """C(Y, D) of Eq. 20: the (weighted) log-likelihood of the local models on their own rows."""

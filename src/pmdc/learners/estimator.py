@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,6 +130,55 @@ class EstimatorLearner:
     def fit(self, task: LocalTask) -> EstimatorModels:
         models = [model for model, _ in self._fit_parts(task)]
         return EstimatorModels(task.n_states, models, self.smooth, IndicatorsBehind(task.input_sizes))
+
+    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[EstimatorModels, None]:
+        return self.fit(task), None
+
+    def on(self, rows: Codes) -> EstimatorLearner:
+        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+        other = copy(self)
+        other.X, other.sample_weight = self.X[rows], self.sample_weight[rows]
+        return other
+
+    def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> None:
+        return None
+
+    @property
+    def has_out_of_bag(self) -> bool:
+        """Whether the estimator is an ensemble that can say what the members without a row think of it."""
+        parameters = {} if self.estimator is None else self.estimator.get_params(deep=False)
+        return "oob_score" in parameters and bool(parameters.get("bootstrap"))
+
+    def out_of_bag(self, task: LocalTask) -> Floats:
+        """log P(own state) of each row under the members of its part's ensemble that were fitted without it.
+
+        -inf where no member was, or where its part has no other row with its state.
+        """
+        some = copy(self)
+        some.estimator = clone(self.estimator).set_params(oob_score=True)
+        out = np.full(len(task.codes), -np.inf)
+        # A member that has seen every row, or none, is nothing to be told of here.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            warnings.filterwarnings("ignore", message="invalid value encountered in divide")
+            models = some.fit(task).models
+        for (_, rows), model in zip(rows_by_part(task.partition.part), models, strict=True):
+            place = np.searchsorted(model.states, task.codes[rows])
+            if model.classifier is None:  # frequencies: leave the row out of them
+                weights = self.sample_weight[rows]
+                own, total = model.frequencies[place] * model.weight - weights, model.weight - weights
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    out[rows] = np.where(total > 1e-12 * model.weight, np.log(np.maximum(own / total, 0.0)), -np.inf)
+                continue
+            proba = np.asarray(model.classifier.oob_decision_function_, dtype=float)
+            known = np.isfinite(proba).all(axis=1) & (proba.sum(axis=1) > 0)
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(proba[known])
+            log_proba = fill_zeros(log_proba, model.frequencies, model.weight)
+            out[rows[known]] = log_proba[np.arange(len(log_proba)), place[known]]
+            alone = np.bincount(place, minlength=len(model.states))[place] == 1
+            out[rows[alone]] = -np.inf
+        return out
 
     def design(self, task: LocalTask) -> Floats:
         """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""

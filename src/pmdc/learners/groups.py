@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -154,8 +155,21 @@ class GroupedLearner(ABC, Generic[Models]):
     ) -> Models:
         """The models of all parts."""
 
+    def on(self, rows: Codes) -> Self:
+        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+        other = copy(self)
+        other.X = self.X[rows]
+        other.plain = other.X if self.plain is self.X else self.plain[rows]
+        other.sample_weight = self.sample_weight[rows]
+        return other
+
     def fit(self, task: LocalTask, start: Start | None = None) -> Models:
         return self._fit_to(task, self.design(task), start)
+
+    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[Models, Start | None]:
+        """The models, found from those of a coarser partition, and what finer partitions may start from."""
+        models = self.fit(task, start)
+        return models, models.start(task)
 
     def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> Models:
         groups = Groups.of(task, self.sample_weight)

@@ -123,6 +123,23 @@ def back_off(out: Floats, fewer: Floats, column: Codes, part: Codes, weights: Fl
                     out[i, c, s] += rest
 
 
+@compiled()
+def shrink(out: Floats, fewer: Floats, column: Codes, part: Codes, weights: Floats, strength: float) -> None:
+    """Shrink answers towards those of the models with fewer parents: (W p + strength q) / (W + strength), in place.
+
+    The arguments are those of `back_off`.
+    """
+    n, n_configurations, m = out.shape
+    for i in range(n):
+        for c in range(n_configurations):
+            weight = weights[part[i, c]] if part[i, c] >= 0 else 0.0
+            own, other = np.log(weight / (weight + strength)), np.log(strength / (weight + strength))
+            for s in range(m):
+                p, q = own + out[i, c, s], other + fewer[i, column[c], s]
+                high, low = max(p, q), min(p, q)
+                out[i, c, s] = high + np.log1p(np.exp(low - high)) if low > -np.inf else high
+
+
 # Naive Bayes ----------------------------------------------------------------------------------------------------
 
 

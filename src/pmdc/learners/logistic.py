@@ -10,7 +10,8 @@ with one coefficient vector for two states and one for each state for more.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -29,6 +30,10 @@ from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
 
 
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+"""What ``C="auto"`` chooses from."""
+
+
 class Logistic(LogProbaClassifier):
     """Multinomial logistic regression on standardised features.
 
@@ -38,8 +43,10 @@ class Logistic(LogProbaClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none.
+    C : float or "auto", default=1.0
+        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of eight from
+        1e-3 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by
+        approximate leave-one-out, in `GBNC` by its criterion and once for each class variable.
     tol : float, default=1e-9
         The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
         still taken. Log-likelihoods, which leave the penalty out, are exact to about its square root. (Without a
@@ -56,6 +63,8 @@ class Logistic(LogProbaClassifier):
     intercept_ : array of shape (1 or n_classes,)
     mean_, scale_ : arrays of shape (n_features,)
         The standardisation.
+    C_ : float
+        The strength that was used.
     n_iter_ : int
         Iterations of the optimisation.
     n_features_in_ : int
@@ -69,7 +78,7 @@ class Logistic(LogProbaClassifier):
     0.98
     """
 
-    def __init__(self, C: float = 1.0, *, tol: float = 1e-9, max_iter: int = 1000):
+    def __init__(self, C: float | str = 1.0, *, tol: float = 1e-9, max_iter: int = 1000):
         self.C = C
         self.tol = tol
         self.max_iter = max_iter
@@ -77,7 +86,8 @@ class Logistic(LogProbaClassifier):
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense; `GBNC` calls this before any work."""
         for name, value in (("C", self.C), ("tol", self.tol)):
-            if not isinstance(value, Real) or not value > 0:
+            auto = name == "C" and isinstance(value, str) and value == "auto"
+            if not auto and (not isinstance(value, Real) or not value > 0):
                 raise ValueError(f"{name}={value!r} must be a positive number; C=np.inf means no penalty.")
         check_count("max_iter", self.max_iter, 1)
 
@@ -104,6 +114,7 @@ class Logistic(LogProbaClassifier):
         rows = Partition(np.empty((len(codes), 0), dtype=np.int64), (), ())
         self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
         self._prepare = learner.prepare
+        self.C_ = 1.0 / learner.ridge if learner.ridge else np.inf
         self.mean_, self.scale_ = learner.affine.shift, learner.affine.width
         shown = slice(1, None) if len(self.classes_) == 2 else slice(None)
         self.intercept_ = self._models.coef[shown, 0]
@@ -176,7 +187,8 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         else:
             defaults = Logistic()
             self.tol, self.max_iter = defaults.tol, defaults.max_iter
-        self.ridge = 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
+        self.auto = estimator.C == "auto"
+        self.ridge = 1.0 if self.auto else 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
         self.n_iter, self.work = 0, 0.0
         X = Indicators(sizes)(inputs)
         # The intercept is free, so a shift changes no model.
@@ -195,6 +207,47 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
     def unrotate(self, coef: Floats) -> Floats:
         """Coefficients of the inputs as they were before the rotation."""
         return coef if self.axes is None else coef @ self.axes.T
+
+    def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int:
+        return (n_states - 1) * (1 + self.plain.shape[1] + sum(q - 1 for q in input_sizes))
+
+    def with_strength(self, C: float) -> LogisticLearner:
+        """The same learner with another strength of the penalty."""
+        other = copy(self)
+        other.ridge, other.auto = 1.0 / C, False
+        return other
+
+    def choose_strength(self, score: Callable[[LogisticLearner, Start | None], tuple[float, Start | None]]) -> float:
+        """The strength C of the greatest score, from the strongest penalty to the weakest.
+
+        Each model is found from the one before. The path ends when two in a row are worse than the best.
+
+        Parameters
+        ----------
+        score : function (learner with a strength, start) -> score, start for the next
+        """
+        best, chosen, worse, start = -np.inf, STRENGTHS[0], 0, None
+        for C in STRENGTHS:
+            value, start = score(self.with_strength(C), start)
+            if value > best:
+                best, chosen, worse = value, C, 0
+            else:
+                worse += 1
+            if worse == 2:
+                break
+        return chosen
+
+    def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> LogisticModels:
+        if self.auto:
+            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, X, start))
+        return super()._fit_to(task, X, start)
+
+    def _held_out(self, task: LocalTask, X: Floats, start: Start | None) -> tuple[float, Start | None]:
+        """The leave-one-out log-likelihood; states that a model knows nothing of share what one row is worth."""
+        models = self._fit_to(task, X, start)
+        rows = self._leave_one_out(task, X, models)
+        least = -np.log(task.n_states) - np.log1p(models.part_weights[task.partition.part])
+        return float(np.dot(self.sample_weight, np.maximum(rows, least))), models.start(task)
 
     def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
         raise NotImplementedError

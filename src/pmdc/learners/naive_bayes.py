@@ -194,6 +194,10 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
         super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
 
+    def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int:
+        d = self.X.shape[1] - len(self.sizes)
+        return n_states - 1 + n_states * (2 * d + sum(q - 1 for q in (*self.sizes.tolist(), *input_sizes)))
+
     def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
         raise NotImplementedError
 

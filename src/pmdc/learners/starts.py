@@ -1,48 +1,48 @@
-"""Where the local models of a parent set start: at those of its best subset."""
+"""Where the local models of a family start: at those of its best subset."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from pmdc.candidates import ParentSet
-from pmdc.learners.base import Start
+from pmdc.families import Family
 
 _MOST_BYTES = 2**27
-"""The most memory that is kept for starts (128 MiB); sets beyond it start from nothing."""
+"""The most memory that is kept for starts (128 MiB); families beyond it start from nothing."""
 
 
 class WarmStarts:
-    """The starts of the parent sets scored last, one level of sizes at a time.
+    """The starts of the families scored last, one level of sizes at a time.
 
     What is kept depends on the scores alone, not on who computed them, so results are the same for any number of
     workers.
-
-    Parameters
-    ----------
-    max_sizes : sequence of int
-        The size of the largest parent set of each class variable: nothing starts from these.
     """
 
-    def __init__(self, max_sizes: Sequence[int]):
-        self._max_sizes = max_sizes
-        self._kept: dict[tuple[int, ParentSet], tuple[float, Start]] = {}
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, Family], tuple[float, Any]] = {}
         self._bytes = 0
 
-    def find(self, child: int, parents: ParentSet) -> tuple[Start | None, bool]:
-        """The start of a parent set, and whether its own will be wanted."""
-        subsets = ((child, parents[:i] + parents[i + 1 :]) for i in range(len(parents)))
-        known = [self._kept[subset] for subset in subsets if subset in self._kept]
-        best = max(known, key=lambda pair: pair[0], default=(0.0, None))[1]
-        return best, len(parents) < self._max_sizes[child]
+    def find(self, child: int, family: Family) -> Any:
+        """The start of a family: that of the best one with a parent less."""
+        smaller = ((child, family.without(v)) for v in family.parents)
+        known = [self._kept[key] for key in smaller if key in self._kept]
+        return max(known, key=lambda pair: pair[0], default=(0.0, None))[1]
 
-    def keep(
-        self, tasks: Sequence[tuple[int, ParentSet]], scores: Sequence[float], starts: Sequence[Start | None]
-    ) -> None:
-        """Keep the starts of sets just scored, and forget those that are two sizes smaller."""
-        largest = max((len(parents) for _, parents in tasks), default=0)
-        self._kept = {key: value for key, value in self._kept.items() if len(key[1]) >= largest - 1}
-        self._bytes = sum(start.nbytes for _, start in self._kept.values())
+    def keep(self, tasks: Sequence[tuple[int, Family]], scores: Sequence[float], starts: Sequence[Any]) -> None:
+        """Keep the starts of families just scored, and forget those that are two sizes smaller."""
+        largest = max((_size(family) for _, family in tasks), default=0)
+        self._kept = {key: value for key, value in self._kept.items() if _size(key[1]) >= largest - 1}
+        self._bytes = sum(_bytes(start) for _, start in self._kept.values())
         for task, score, start in zip(tasks, scores, starts, strict=True):
-            if start is not None and self._bytes + start.nbytes <= _MOST_BYTES:
+            if start is not None and self._bytes + _bytes(start) <= _MOST_BYTES:
                 self._kept[task] = score, start
-                self._bytes += start.nbytes
+                self._bytes += _bytes(start)
+
+
+def _size(family: Family) -> int:
+    return len(family.partition) + len(family.inputs)
+
+
+def _bytes(start: Any) -> int:
+    """The memory of a start, or of one for each fold."""
+    return sum(map(_bytes, start)) if isinstance(start, list) else 0 if start is None else int(start.nbytes)

@@ -1,0 +1,339 @@
+"""Phase P1: the scores of many families at once, in parallel, with what each of them costs or gains.
+
+`TrainingScores` are log-likelihoods of the training rows minus a penalty, `HeldOutScores` are those of rows that the
+models have not seen. Both remember what they have scored, and start the models of a family from those of a smaller
+one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from pmdc.families import Family, ParentSet, local_task
+from pmdc.held_out import Evaluator, Rows, shrink
+from pmdc.learners.base import LocalLearner
+from pmdc.learners.starts import WarmStarts
+from pmdc.table import Codes, Floats
+
+Task = tuple[int, Family]
+Parallel = Callable[..., list[Any]]
+
+_MOST_IN_CHUNK, _CHUNKS = 16, 16
+"""Families in one parallel task, enough to outweigh sending it, and tasks that a call has at least, if it can."""
+
+_BATCH = 2**27
+"""Bytes of answers that may wait to be read (128 MiB)."""
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """Everything that the workers need.
+
+    Attributes
+    ----------
+    learner : LocalLearner
+    codes : array of shape (n, n_nodes)
+    sizes : sequence of int
+        The number of states of each node.
+    strengths : tuple of float or None
+        The strength C of the local models of each class variable, where it was chosen for them.
+    """
+
+    learner: LocalLearner
+    codes: Codes
+    sizes: tuple[int, ...]
+    strengths: tuple[float, ...] | None = None
+
+    def learner_of(self, child: int) -> Any:
+        return self.learner if self.strengths is None else self.learner.with_strength(self.strengths[child])  # type: ignore[attr-defined]
+
+
+class Scores(ABC):
+    """Scores of families; the greater, the better.
+
+    Parameters
+    ----------
+    work : Rowwise
+    parallel : function that runs ``work(chunk, *rest)`` for many chunks (`pmdc.parallel.workers`)
+    n_classes : int
+
+    Attributes
+    ----------
+    known : list of dict
+        For each class variable, family -> score.
+    """
+
+    def __init__(self, work: Rowwise, parallel: Parallel, n_classes: int):
+        self.work = work
+        self.parallel = parallel
+        self.n_classes = n_classes
+        self.known: list[dict[Family, float]] = [{} for _ in range(n_classes)]
+        self._starts = WarmStarts()
+
+    def __call__(self, tasks: Sequence[Task], last: bool = False) -> list[float]:
+        """The scores of some families; `last` says that no larger ones follow, so that nothing is kept for them."""
+        self._before(tasks)
+        new = list(dict.fromkeys(task for task in tasks if task[1] not in self.known[task[0]]))
+        for batch in self._batches(new):
+            found = self._evaluate(batch, wanted=not last)
+            values = []
+            for (child, family), answer in zip(batch, found, strict=True):
+                self.known[child][family] = value = self._read(child, family, answer, last)
+                values.append(value)
+            if not last:
+                self._starts.keep(batch, values, [answer[-1] for answer in found])
+        return [self.known[child][family] for child, family in tasks]
+
+    def _batches(self, tasks: Sequence[Task]) -> list[Sequence[Task]]:
+        return [tasks] if tasks else []
+
+    def _evaluate(self, tasks: Sequence[Task], wanted: bool) -> list[tuple[Any, Any]]:
+        with_starts = [(*task, self._starts.find(*task), wanted) for task in tasks]
+        size = min(_MOST_IN_CHUNK, max(1, len(tasks) // _CHUNKS))
+        chunks = [with_starts[i : i + size] for i in range(0, len(tasks), size)]
+        return list(chain.from_iterable(self.parallel(self._worker(), chunks, *self._arguments())))
+
+    @abstractmethod
+    def _worker(self) -> Callable[..., Any]: ...
+
+    @abstractmethod
+    def _arguments(self) -> tuple[Any, ...]: ...
+
+    def _before(self, tasks: Sequence[Task]) -> None:
+        """What must be known before these families can be read."""
+
+    @abstractmethod
+    def _read(self, child: int, family: Family, answer: Any, last: bool) -> float:
+        """The score of a family from what a worker has answered."""
+
+    def offered(self, child: int, family: Family) -> bool:
+        """Whether a family is to be a candidate of the search."""
+        return True
+
+    def exceeds(self, child: int, family: Family, other: Family) -> bool:
+        """Whether a family scores better than another, by enough to be believed."""
+        return self.known[child][family] > self.known[child][other]
+
+    def strength(self, child: int, family: Family) -> float | None:
+        """How strongly the models of a family are to be shrunk towards those with a parent less, if it was chosen."""
+        return None
+
+
+class TrainingScores(Scores):
+    """S(Y, D) = C(Y, D) - pen(D): Eq. 23.
+
+    Parameters
+    ----------
+    penalty : function (child, family) -> pen(D)
+    """
+
+    def __init__(self, work: Rowwise, parallel: Parallel, n_classes: int, penalty: Callable[[int, Family], float]):
+        super().__init__(work, parallel, n_classes)
+        self.penalty = penalty
+
+    def _worker(self) -> Callable[..., Any]:
+        return _log_likelihoods
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.work,)
+
+    def _read(self, child: int, family: Family, answer: Any, last: bool) -> float:
+        return float(answer[0]) - self.penalty(child, family)
+
+
+def _log_likelihoods(tasks: Sequence[Any], work: Rowwise) -> list[tuple[float, Any]]:
+    """Phase P1 (Eq. 17) for some families: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed.
+
+    With them comes what larger sets may start from, where it is wanted.
+    """
+    answers = []
+    for child, family, start, wanted in tasks:
+        task = local_task(child, family, work.codes, work.sizes)
+        value, own = work.learner_of(child).log_likelihood_from(task, start)
+        answers.append((value, own if wanted else None))
+    return answers
+
+
+class HeldOutScores(Scores):
+    """Log-likelihoods of rows that the models have not seen, after shrinkage; and their standard errors.
+
+    *The guard against noise.* A family is offered to the search only if it scores better than every family with one
+    parent less, or the best that stands for it, by more than `guard` standard errors of the difference. With d_i the
+    difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    guard : float
+        0 offers every family.
+    key : function family -> parent set
+        What "a parent less" refers to: the class variables, or all parents.
+    required : sequence of sets of int
+        For each class variable the parents that it must have, which are not asked what they gain.
+    memory_budget : int
+        Bytes for the rows of families that larger ones are compared with; beyond it they are computed again.
+    """
+
+    def __init__(
+        self,
+        work: Rowwise,
+        parallel: Parallel,
+        n_classes: int,
+        evaluator: Evaluator,
+        guard: float,
+        key: Callable[[Family], ParentSet],
+        required: Sequence[frozenset[int]],
+        memory_budget: int,
+    ):
+        super().__init__(work, parallel, n_classes)
+        self.evaluator = evaluator
+        self.guard = guard
+        self.key = key
+        self.required = required
+        self.memory_budget = memory_budget
+        self._strengths: dict[Task, float] = {}
+        self._rows: dict[Task, Floats] = {}
+        self._bytes = 0
+        self._refused: set[Task] = set()
+        self._standing: dict[tuple[int, ParentSet], Family] = {}
+        """The best family that a set of parents, or a subset of it, has to offer."""
+
+    def _worker(self) -> Callable[..., Any]:
+        return _held_out
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.work, self.evaluator
+
+    def _batches(self, tasks: Sequence[Task]) -> list[Sequence[Task]]:
+        # Small sets first: larger ones are compared with them.
+        ordered = sorted(tasks, key=lambda task: (len(self.key(task[1])), len(task[1].partition)))
+        batches: list[Sequence[Task]] = []
+        most = max(1, _BATCH // (16 * len(self.work.codes)))
+        current: list[Task] = []
+        for task in ordered:
+            if current and (len(current) >= most or _rank(task, self.key) != _rank(current[-1], self.key)):
+                batches.append(current)
+                current = []
+            current.append(task)
+        return [*batches, current] if current else batches
+
+    def _before(self, tasks: Sequence[Task]) -> None:
+        missing: list[Task] = []
+        for child, family in tasks:
+            while family.partition and not any(f in self.known[child] for f in family.coarser()):
+                family = family.coarser()[0]
+                missing.append((child, family))
+        planned = set(tasks)
+        missing = [task for task in dict.fromkeys(missing) if task not in planned]
+        if missing:
+            self(missing)
+
+    def _read(self, child: int, family: Family, answer: Any, last: bool) -> float:
+        rows: Rows = answer[0]
+        weights = self.work.learner.sample_weight
+        fewer = np.full(len(weights), -np.log(self.work.sizes[child]))
+        if family.partition:
+            fewer = self.rows(child, self.fewer(child, family))
+        value, strength = shrink(rows, fewer, weights)
+        self._strengths[child, family] = strength
+        score = float(np.dot(weights, value))
+        self._stand(child, family, score, value)
+        if not last:
+            self._keep((child, family), value)
+        return score
+
+    def fewer(self, child: int, family: Family) -> Family:
+        """The family with a parent less towards which a family is shrunk: the one with the best score."""
+        known = self.known[child]
+        return max((f for f in family.coarser() if f in known), key=known.__getitem__)
+
+    def rows(self, child: int, family: Family) -> Floats:
+        """The held-out log-probabilities of a family that was scored."""
+        if (child, family) not in self._rows:
+            start = self._starts.find(child, family)
+            [(answer, _)] = _held_out([(child, family, start, False)], self.work, self.evaluator)
+            fewer = np.full(len(answer.weight), -np.log(self.work.sizes[child]))
+            if family.partition:
+                fewer = self.rows(child, self.fewer(child, family))
+            value, _ = shrink(answer, fewer, self.work.learner.sample_weight)
+            self._keep((child, family), value)
+            return value
+        return self._rows[child, family]
+
+    def _keep(self, task: Task, value: Floats) -> None:
+        while self._rows and self._bytes + value.nbytes > self.memory_budget:
+            oldest = next(iter(self._rows))
+            self._bytes -= self._rows.pop(oldest).nbytes
+        self._rows[task] = value
+        self._bytes += value.nbytes
+
+    def _stand(self, child: int, family: Family, score: float, value: Floats) -> None:
+        parents = self.key(family)
+        subsets = [tuple(v for v in parents if v != gone) for gone in parents if gone not in self.required[child]]
+        smaller = [self._standing[child, s] for s in subsets if (child, s) in self._standing]
+        if self.guard > 0 and not all(self._exceeds(child, score, value, other) for other in dict.fromkeys(smaller)):
+            self._refused.add((child, family))
+        known = self.known[child]
+        own = self._standing.get((child, parents))
+        standing = [*([own] if own is not None else []), *smaller]
+        best = max(standing, key=known.__getitem__, default=None)
+        if (child, family) not in self._refused and (best is None or score > known[best]):
+            self._standing[child, parents] = family
+        elif best is not None:
+            self._standing[child, parents] = best
+
+    def exceeds(self, child: int, family: Family, other: Family) -> bool:
+        if not super().exceeds(child, family, other):
+            return False
+        return self._exceeds(child, self.known[child][family], self.rows(child, family), other)
+
+    def _exceeds(self, child: int, score: float, value: Floats, other: Family) -> bool:
+        difference = self.work.learner.sample_weight * (value - self.rows(child, other))
+        return score - self.known[child][other] > self.guard * standard_error(difference)
+
+    def offered(self, child: int, family: Family) -> bool:
+        return (child, family) not in self._refused
+
+    def strength(self, child: int, family: Family) -> float | None:
+        return self._strengths.get((child, family))
+
+
+def _rank(task: Task, key: Callable[[Family], ParentSet]) -> tuple[int, int]:
+    return len(key(task[1])), len(task[1].partition)
+
+
+def standard_error(differences: Floats) -> float:
+    """The standard error of the sum of independent differences."""
+    n = len(differences)
+    return float(np.sqrt(n) * differences.std(ddof=1)) if n > 1 else np.inf
+
+
+def _held_out(tasks: Sequence[Any], work: Rowwise, evaluator: Evaluator) -> list[tuple[Rows, Any]]:
+    answers = []
+    for child, family, start, wanted in tasks:
+        rows = evaluator(work.learner_of(child), child, family, work.codes, work.sizes, start)
+        answers.append((Rows(rows.log_proba, rows.weight), rows.start if wanted else None))
+    return answers
+
+
+def choose_strengths(tasks: Sequence[Task], work: Rowwise, evaluator: Evaluator) -> list[float]:
+    """For each class variable the strength C under which held-out rows of a family have the greatest log-likelihood."""
+    weights = work.learner.sample_weight
+    chosen = []
+    for child, family in tasks:
+        uniform = np.full(len(weights), -np.log(work.sizes[child]))
+
+        def score(
+            learner: Any, start: Any, child: int = child, family: Family = family, uniform: Floats = uniform
+        ) -> Any:
+            rows = evaluator(learner, child, family, work.codes, work.sizes, start)
+            return float(np.dot(weights, shrink(rows, uniform, weights)[0])), rows.start
+
+        chosen.append(work.learner.choose_strength(score))  # type: ignore[attr-defined]
+    return chosen
