@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC
 from pmdc.datasets import load, make_network
+from pmdc.families import Family
 from pmdc.learners import LocalTask, Logistic, NaiveBayes, make_learner
 from pmdc.learners.estimator import EstimatorLearner
 from pmdc.learners.inputs import Affine
@@ -75,16 +76,17 @@ class Table:
 
     def score_all(self, learner):
         """What `GBNC` does in phase P1, without pruning: level by level, from the best subset."""
-        starts = WarmStarts([len(self.levels) - 1] * len(self.sizes))
+        starts = WarmStarts()
         flops, values = 0.0, {}
         for level in self.levels:
             answers = []
             for child, parents in level:
-                start, wanted = starts.find(child, parents)
+                start = starts.find(child, Family(parents))
                 value, own = learner.log_likelihood_from(self.task(child, parents), start)
-                answers.append((value, own if wanted else None))
+                answers.append((value, own if level is not self.levels[-1] else None))
                 flops += getattr(learner, "work", 0.0)
-            starts.keep(level, [value for value, _ in answers], [own for _, own in answers])
+            families = [(child, Family(parents)) for child, parents in level]
+            starts.keep(families, [value for value, _ in answers], [own for _, own in answers])
             values.update((pair, value) for pair, (value, _) in zip(level, answers, strict=True))
         return values, flops
 

@@ -15,8 +15,10 @@ from pmdc.candidates import (
     predicted_models,
     restrict,
     score_parent_sets,
-    settle_features,
+    settle_families,
 )
+from pmdc.criteria import Size, penalty_of
+from pmdc.families import Family
 
 K, P = 3, 2  # class variables 0, 1, 2 and discrete features 3, 4
 
@@ -51,7 +53,7 @@ class RandomScores:
 
 
 def best(tables, n_classes=K):
-    settled = [settle_features(table, n_classes) for table in tables]
+    settled = [settle_families({Family(p): s for p, s in table.items()}, n_classes) for table in tables]
     return best_score({child: {frozenset(p): s for p, (s, _) in t.items()} for child, t in enumerate(settled)})
 
 
@@ -164,13 +166,18 @@ def test_restriction_keeps_the_best_single_parents():
 
 def test_settling_features_takes_the_best_beside_each_set_of_class_variables():
     table = {(): -5.0, (3,): -4.0, (4,): -4.0, (1,): -3.0, (1, 3): -3.5, (1, 3, 4): -2.0}
-    assert settle_features(table, K) == {(): (-4.0, (3,)), (1,): (-2.0, (1, 3, 4))}
+    table = {Family(p): score for p, score in table.items()}
+    assert settle_families(table, K) == {(): (-4.0, Family((3,))), (1,): (-2.0, Family((1, 3, 4)))}
+    table[Family((3,), (1, 4))] = -1.0
+    assert settle_families(table, K)[1,] == (-1.0, Family((3,), (1, 4))), "the way of a parent is settled too"
 
 
 def test_the_backoff_chain_drops_what_is_missed_least():
     table = {(): -9.0, (1,): -7.0, (3,): -6.0, (1, 3): -2.0, (3, 4): -5.0, (1, 3, 4): -1.0}
-    assert backoff_chain(table, (1, 3, 4)) == [(1, 3, 4), (1, 3), (3,), ()]
-    assert backoff_chain({}, (1, 3)) == [(1, 3), (1,), ()], "nothing known: the last parent goes first"
+    table = {Family(p): score for p, score in table.items()}
+    assert backoff_chain(table, Family((1, 3, 4))) == [Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]]
+    nothing_known = backoff_chain({}, Family((1, 3), (2,)))
+    assert nothing_known == [Family(p, (2,)) for p in [(1, 3), (1,), ()]], "the last goes first, inputs stay"
 
 
 def test_unknown_pruning():
@@ -178,14 +185,21 @@ def test_unknown_pruning():
         score_parent_sets(rules_for(), lambda c, p: 0.0, lambda t: [0.0] * len(t), "best")
 
 
-def test_bic_by_hand():
-    from pmdc.criteria import bic_penalty, no_penalty, resolve
+def test_penalties_by_hand():
+    def pen(name, n_states, parent_states, n_rows, input_states=(), n_parameters=None):
+        return penalty_of(name)(Size(n_states, parent_states, input_states, n_rows, n_parameters))
 
-    assert bic_penalty(4, [3, 2], 100.0) == pytest.approx(0.5 * math.log(100) * 3 * 6)
-    assert bic_penalty(4, [], 100.0) == pytest.approx(0.5 * math.log(100) * 3)
-    assert bic_penalty(1, [3, 2], 100.0) == 0.0
-    assert bic_penalty(4, [3, 2], 0.5) == 0.0
-    assert no_penalty(4, [3, 2], 100.0) == 0.0
-    assert resolve("bic") is bic_penalty
+    half = 0.5 * math.log(100)
+    assert pen("bic", 4, [3, 2], 100.0) == pytest.approx(half * 3 * 6)
+    assert pen("bic", 4, [], 100.0) == pytest.approx(half * 3)
+    assert pen("bic", 1, [3, 2], 100.0) == 0.0
+    assert pen("bic", 4, [3, 2], 0.5) == 0.0
+    assert pen("bic", 4, [3], 100.0, [5, 2]) == pytest.approx(half * 3 * 3 * (1 + 4 + 1))
+    assert pen("aic", 4, [3, 2], 100.0) == 3 * 6
+    assert pen("bic-full", 4, [3, 2], 100.0, n_parameters=10) == pytest.approx(half * 60)
+    for name in ("cll", "loo", "cv", "auto"):
+        assert pen(name, 4, [3, 2], 100.0) == 0.0
+    with pytest.raises(ValueError, match="'bic-full' counts the parameters .* choose criterion='cv'"):
+        pen("bic-full", 4, [3, 2], 100.0)
     with pytest.raises(ValueError, match="criterion='bik' is not known; did you mean 'bic'"):
-        resolve("bik")
+        penalty_of("bik")

@@ -392,8 +392,8 @@ def test_verbose_reports_the_phases(capsys):
 
 
 def test_a_callable_criterion_is_a_penalty():
-    def bic(n_states, parent_states, n_rows):
-        return 0.5 * np.log(n_rows) * (n_states - 1) * np.prod(parent_states)
+    def bic(size):
+        return 0.5 * np.log(size.n_rows) * (size.n_states - 1) * np.prod(size.parent_states)
 
     a, b = (clone(FAST).set_params(criterion=c).fit(X, Y).structure_ for c in (bic, "bic"))
     assert (a.parents, a.score) == (b.parents, b.score)

@@ -8,11 +8,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from oracles import Enumeration, best_network, local_score
 from pmdc import GBNC
-from pmdc.criteria import bic_penalty, no_penalty
 from pmdc.datasets import make_network
 from pmdc.learners import Logistic
 
-PENALTIES = {"bic": bic_penalty, "cll": no_penalty}
+PENALTIES = {
+    "bic": lambda s, parents, n: 0.5 * np.log(n) * (s - 1) * np.prod(parents),
+    "cll": lambda s, parents, n: 0.0,
+}
 
 
 def codes_of(data):
@@ -57,8 +59,9 @@ def test_no_structure_scores_better(estimator, K, n_discrete, max_parents, max_d
     expected = best_network(score, K, len(sizes), max_parents, max_discrete_parents)
     for prune in ("lemma", None):
         model = GBNC(
-            estimator,
+            estimator or Logistic(),
             criterion=criterion,
+            conditioning="partition",
             prune=prune,
             max_parents=max_parents,
             max_discrete_parents=max_discrete_parents,
@@ -71,11 +74,14 @@ def test_no_structure_scores_better(estimator, K, n_discrete, max_parents, max_d
 
 
 @pytest.mark.parametrize("search", ["dynamic-programming", "integer-program"])
+@pytest.mark.parametrize("way", ["partition", "auto"])
 @pytest.mark.parametrize("seed", range(2))
-def test_pruning_and_no_pruning_choose_the_same_score(search, seed):
+def test_pruning_and_no_pruning_choose_the_same_score(search, way, seed):
     data = make_network(120, n_class_variables=5, n_states=2, n_discrete=1, random_state=seed)
     scores = [
-        GBNC(GaussianNB(), prune=prune, search=search, max_discrete_parents=1).fit(data.X, data.Y).structure_.score
+        GBNC(GaussianNB(), criterion="bic", conditioning=way, prune=prune, search=search, max_discrete_parents=1)
+        .fit(data.X, data.Y)
+        .structure_.score
         for prune in ("lemma", None)
     ]
     assert scores[0] == pytest.approx(scores[1], rel=1e-12)

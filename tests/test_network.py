@@ -11,12 +11,18 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from pmdc.candidates import backoff_chains
-from pmdc.learners import make_learner
+from pmdc.families import Family
+from pmdc.learners import Logistic, make_learner
 from pmdc.network import Network, fit_node
 from pmdc.table import Features
 from problems import numbers
 
 SIZES = (3, 2, 3)
+
+
+def node_of(learner, child, codes, sizes, chains, backoff=True, strength=None):
+    chains = [[Family(parents) for parents in chain] for chain in chains]
+    return fit_node(learner, child, codes, sizes, chains, lambda family: strength, backoff)
 
 
 def by_the_formula(levels, n_states, codes, states, weights, row_codes):
@@ -42,9 +48,9 @@ def test_frequency_tables_follow_the_formula(seed, weighted):
     n = int(rng.integers(1, 15))
     codes = rng.integers(0, SIZES, size=(n, 3))
     weights = rng.uniform(0.1, 3.0, size=n) if weighted else np.ones(n)
-    learner = make_learner(None, numbers(np.empty((n, 0))), weights, weighted=weighted)
+    learner = make_learner(Logistic(), numbers(np.empty((n, 0))), weights, weighted=weighted)
     levels = [(1, 2), (2,), ()]
-    node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [levels], weights, backoff=True)
+    node = node_of(learner, 0, codes, SIZES, [levels])
     every = np.array(list(np.ndindex(1, *SIZES[1:])))
     answer = np.exp(node.log_proba(np.empty((len(every), 0)), every))
     expected = [by_the_formula(levels, 3, codes, codes[:, 0], weights, row) for row in every]
@@ -64,7 +70,7 @@ def test_nothing_is_zero_and_all_sums_to_one_for_every_learner(estimator):
     codes[(codes[:, 1] == 0) & (codes[:, 2] == 0), 2] = 1  # a configuration without rows
     X = rng.normal(size=(n, 2))
     learner = make_learner(estimator, numbers(X), np.ones(n), weighted=False, random_state=0)
-    node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (1,), ()]], np.ones(n), backoff=True)
+    node = node_of(learner, 0, codes, SIZES, [[(1, 2), (1,), ()]])
     every = np.repeat(np.array(list(np.ndindex(1, *SIZES[1:]))), 20, axis=0)
     far = learner.prepare(numbers(10 * rng.normal(size=(len(every), 2))))
     answer = np.exp(node.log_proba(far, every))
@@ -77,14 +83,14 @@ def test_a_part_with_all_states_keeps_its_own_answer():
     codes = rng.integers(0, SIZES, size=(300, 3))
     X = rng.normal(size=(300, 2))
     learner = make_learner(GaussianNB(), numbers(X), np.ones(300), weighted=False)
-    fit = partial(fit_node, learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (1,), ()]], np.ones(300))
+    fit = partial(node_of, learner, 0, codes, SIZES, [[(1, 2), (1,), ()]])
     np.testing.assert_array_equal(fit(backoff=True).log_proba(X, codes), fit(backoff=False).log_proba(X, codes))
 
 
 def test_without_backoff_absent_states_are_zero_and_absent_configurations_uniform():
     codes = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 1], [2, 0, 1]])
-    learner = make_learner(None, numbers(np.empty((4, 0))), np.ones(4), weighted=False, backoff="none")
-    node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, [[(1, 2), (2,), ()]], np.ones(4), backoff=False)
+    learner = make_learner(Logistic(), numbers(np.empty((4, 0))), np.ones(4), weighted=False, backoff="none")
+    node = node_of(learner, 0, codes, SIZES, [[(1, 2), (2,), ()]], backoff=False)
     asked = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 0, -1]])
     answer = np.exp(node.log_proba(np.empty((4, 0)), asked))
     np.testing.assert_allclose(answer, [[1, 0, 0], [0, 0.5, 0.5], [1 / 3] * 3, [1 / 3] * 3])
@@ -93,10 +99,11 @@ def test_without_backoff_absent_states_are_zero_and_absent_configurations_unifor
 def test_an_unseen_value_is_answered_without_that_parent_whatever_the_chain_says():
     rng = np.random.default_rng(2)
     codes = rng.integers(0, SIZES, size=(200, 3))
-    learner = make_learner(None, numbers(np.empty((200, 0))), np.ones(200), weighted=False)
-    chains = backoff_chains({(1,): -9.0, (2,): -1.0, (): -20.0}, (1, 2), 2)
+    learner = make_learner(Logistic(), numbers(np.empty((200, 0))), np.ones(200), weighted=False)
+    table = {Family((1,)): -9.0, Family((2,)): -1.0, Family(()): -20.0}
+    chains = [[family.partition for family in chain] for chain in backoff_chains(table, Family((1, 2)), 2)]
     assert chains == [[(1, 2), (2,), ()], [(1,), ()]]
-    node = fit_node(learner, 0, codes[:, 0], 3, codes, SIZES, chains, np.ones(200), backoff=True)
+    node = node_of(learner, 0, codes, SIZES, chains)
     asked = np.array([[0, 0, -1], [0, 1, -1]])
     expected = [np.bincount(codes[codes[:, 1] == a, 0], minlength=3) / (codes[:, 1] == a).sum() for a in (0, 1)]
     np.testing.assert_allclose(np.exp(node.log_proba(np.empty((2, 0)), asked)), expected)
@@ -107,11 +114,11 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     n = 100
     codes = rng.integers(0, (2, 3, 2), size=(n, 3))  # two class variables and one discrete feature
     X = rng.normal(size=(n, 2))
-    learner = make_learner(None, numbers(X), np.ones(n), weighted=False)
+    learner = make_learner(Logistic(), numbers(X), np.ones(n), weighted=False)
     sizes = (2, 3, 2)
     nodes = [
-        fit_node(learner, 0, codes[:, 0], 2, codes, sizes, [[()]], np.ones(n), True),
-        fit_node(learner, 1, codes[:, 1], 3, codes, sizes, [[(0, 2), (0,), ()]], np.ones(n), True),
+        node_of(learner, 0, codes, sizes, [[()]]),
+        node_of(learner, 1, codes, sizes, [[(0, 2), (0,), ()]]),
     ]
     network = Network(nodes, learner.prepare, sizes)
     assert network.class_parents == [(), (0,)]

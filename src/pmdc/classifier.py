@@ -506,8 +506,9 @@ class GBNC(MultiDimensionalClassifier):
             if narrow == list(tables):
                 raise
             warnings.warn(
-                f"{error} So no class variable gets more than max_parents={self.max_parents} class variables as
-                inputs.", UserWarning, stacklevel=6,
+                f"{error} So no class variable gets more than max_parents={self.max_parents} others as inputs.",
+                UserWarning,
+                stacklevel=6,
             )
             structure, chosen = self._best_structure(narrow)
             self._junction_tree = self._compile(chosen)

@@ -106,7 +106,8 @@ class Scores(ABC):
     def _arguments(self) -> tuple[Any, ...]: ...
 
     def _before(self, tasks: Sequence[Task]) -> None:
-        """What must be known before these families can be read."""
+        """Score what must be known before these families can be read."""
+        return
 
     @abstractmethod
     def _read(self, child: int, family: Family, answer: Any, last: bool) -> float:

@@ -29,7 +29,6 @@ from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, 
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
 
-
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """What ``C="auto"`` chooses from."""
 
