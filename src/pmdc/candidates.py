@@ -279,6 +279,9 @@ WAYS = ("partition", "input", "auto")
 _ROUNDS = 4
 """The most features whose way is changed, one after the other."""
 
+_FEW = 64
+"""All ways of all sets of class variables are tried where they are no more than this."""
+
 _TRIED = 16
 """The most features that each of these rounds tries."""
 
@@ -294,9 +297,11 @@ class FamilySearch:
        (binary relevance), one feature at a time changes its way - divide the rows by it, feed it, leave it out - as
        long as the score rises, at most 4 times; each time the 16 features are tried that tell most of the class
        variable.
-    2. *Class variables, level by level.* Every set within `max_parents` is tried with all its members as inputs, with
-       all of them dividing the rows, and as the best family of its best subset plus the member that is missing, in
-       either way; the features keep the way found in 1.
+    2. *Class variables, level by level.* A set is tried as the best family of its best subset plus the member that is
+       missing, in either way; a single class variable so divides the rows or is an input. Where all ways of all sets
+       of a class variable are no more than 64, all are tried. Only sets grow whose families were worth their parents:
+       a set is left out if one of its subsets with a member less was no better than what is without another of its
+       members (`offered`). The features keep the way found in 1.
     3. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
        and with all of them as inputs.
 
@@ -306,6 +311,8 @@ class FamilySearch:
     score : function that scores many (class variable, family) pairs at once
     exceeds : function (class variable, family, other) -> bool
         Whether a family scores better than another by enough to be believed.
+    offered : function (class variable, family) -> bool
+        Whether a family that was scored is better, by enough to be believed, than every one with a class variable less.
     both : bool
         Whether parents may divide the rows, or are inputs always.
     ranked : for each class variable, the discrete features, the most telling first
@@ -318,6 +325,7 @@ class FamilySearch:
     rules: Sequence[ParentRules]
     score: Callable[..., list[float]]
     exceeds: Callable[[int, Family, Family], bool]
+    offered: Callable[[int, Family], bool]
     both: bool
     ranked: Sequence[Sequence[int]]
     affordable: Callable[[int, Family], bool]
@@ -328,6 +336,7 @@ class FamilySearch:
     def __post_init__(self) -> None:
         self.tables = [{} for _ in self.rules]
         self._best: list[dict[ParentSet, tuple[float, Family]]] = [{} for _ in self.rules]
+        self._worth: list[set[ParentSet]] = [set() for _ in self.rules]
 
     def run(self) -> list[FamilyTable]:
         features = self.settle_features()
@@ -340,6 +349,8 @@ class FamilySearch:
         for (child, family), value in zip(tasks, self.score(tasks, last), strict=True):
             classes = family.classes(self.rules[child].n_classes)
             self.tables[child][family] = value
+            if self.offered(child, family):
+                self._worth[child].add(classes)
             if classes not in self._best[child] or value > self._best[child][classes][0]:
                 self._best[child][classes] = value, family
 
@@ -384,7 +395,7 @@ class FamilySearch:
         return found
 
     def score_levels(self, features: Sequence[Family]) -> None:
-        """Every set of class variables within the limits, in several ways."""
+        """The sets of class variables within the limits, in one way or another."""
         rules = [classes_alone(rule) for rule in self.rules]
         most = max(rule.max_size() for rule in rules)
         for level in range(most + 1):
@@ -393,25 +404,48 @@ class FamilySearch:
             for rule in rules:
                 child = rule.child
                 for classes in rule.sets(level) if level <= rule.max_size() else ():
-                    families = self._ways(rule, features[child], classes)
-                    visited += len(families)
+                    visited += 1
+                    if self._hopeless(rule, classes):
+                        continue
                     bound = self._best_subset(rule, classes)
+                    families = self._ways(rule, features[child], classes)
                     tasks.extend((child, family) for family in families if not self.skip(child, family, bound))
             self._score(tasks, last=level == most)
             if visited:
-                self.progress(f"{level} class variables as parents: {len(tasks)} of {visited} families scored")
+                sets = len({(child, family.classes(rules[child].n_classes)) for child, family in tasks})
+                self.progress(
+                    f"level {level}: {sets} of {visited} sets of class variables scored, in {len(tasks)} families"
+                )
+
+    def _hopeless(self, rule: ParentRules, classes: ParentSet) -> bool:
+        """Whether a subset with a member less was not worth its parents, or was not tried for this reason."""
+        if self._few(rule):
+            return False
+        worth = self._worth[rule.child]
+        subsets = [tuple(v for v in classes if v != gone) for gone in classes if gone not in rule.required]
+        return any(s not in worth for s in subsets)
+
+    def _few(self, rule: ParentRules) -> bool:
+        """Whether all ways of all sets can be tried."""
+        ways = 2 if self.both else 1
+        free, needed = len(rule.optional), len(rule.required)
+        sizes = range(rule.max_size() - needed + 1)
+        return sum(math.comb(free, size) * ways ** (size + needed) for size in sizes) <= _FEW
 
     def _ways(self, rule: ParentRules, features: Family, classes: ParentSet) -> list[Family]:
-        found = [features.feed(*classes)]
-        if self.both:
-            found.append(features.divide_by(*classes))
-            subsets = [(tuple(v for v in classes if v != gone), gone) for gone in classes]
-            known = [(self._best[rule.child][s], gone) for s, gone in subsets if s in self._best[rule.child]]
-            if known:
-                (_, family), gone = max(known, key=lambda pair: pair[0][0])
-                found.extend([family.feed(gone), family.divide_by(gone)])
-        room = rule.max_discrete_parents
-        return [f for f in dict.fromkeys(found) if sum(v >= rule.n_classes for v in f.partition) <= room]
+        if not self.both:
+            return [features.feed(*classes)]
+        room = rule.max_parents
+        if self._few(rule):
+            dividing = chain.from_iterable(combinations(classes, size) for size in range(len(classes), -1, -1))
+            return [features.feed(*classes).divide_by(*some) for some in dividing if len(some) <= room]
+        best = self._best[rule.child]
+        subsets = [(tuple(v for v in classes if v != gone), gone) for gone in classes]
+        known = [(best[s], gone) for s, gone in subsets if s in best]
+        if not known:  # the least that is allowed, which has no subset
+            return [features.feed(*classes), features.divide_by(*classes)]
+        (_, family), gone = max(known, key=lambda pair: pair[0][0])
+        return [family.divide_by(gone), family.feed(gone)]
 
     def _best_subset(self, rule: ParentRules, classes: ParentSet) -> float:
         subsets = chain.from_iterable(combinations(classes, size) for size in range(len(classes) + 1))

@@ -309,7 +309,7 @@ class GBNC(MultiDimensionalClassifier):
             work = self._with_strengths(work, rules, parallel)
             scores = self._make_scores(work, rules, names, parallel)
             tables, over = self._score(rules, scores)
-            structure, chosen = self._find_structure(tables)
+            structure, chosen = self._find_structure(_offered(tables, scores))
             tasks = [
                 (child, backoff_chains(scores.known[child], family, n_classes)) for child, family in enumerate(chosen)
             ]
@@ -429,14 +429,16 @@ class GBNC(MultiDimensionalClassifier):
             rules,
             scores,
             scores.exceeds,
+            scores.offered,
             self.conditioning == "auto",
             _ranked_features(scores.work, rules),
             self._affordable,
             skip,
             self._say,
         )
+        over = f"{over}, and over" if over else ""
         tables = families.run()
-        return _offered(tables, scores), over
+        return tables, f"{over} the {sum(map(len, tables))} families scored".strip()
 
     def _score_partitions(self, rules: list[ParentRules], scores: Scores, n_rows: int) -> tuple[list[FamilyTable], str]:
         """All parents divide the rows: the paper's way."""
@@ -451,7 +453,7 @@ class GBNC(MultiDimensionalClassifier):
         rules, known, over = self._restrict(rules, n_rows, score)
         prune = self.prune if isinstance(scores, TrainingScores) else None
         tables = score_parent_sets(rules, penalty, score, prune, known, self._say)
-        return _offered([{Family(p): value for p, value in table.items()} for table in tables], scores), over
+        return [{Family(p): value for p, value in table.items()} for table in tables], over
 
     def _affordable(self, child: int, family: Family) -> bool:
         sizes = self._sizes()

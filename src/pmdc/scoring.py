@@ -167,12 +167,12 @@ class HeldOutScores(Scores):
     *The guard against noise.* A family is offered to the search only if it scores better than every family with one
     parent less, or the best that stands for it, by more than `guard` standard errors of the difference. With d_i the
     difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
+    With ``guard=0`` families that are no better than a smaller one are left out, which no best network misses.
 
     Parameters
     ----------
     evaluator : Evaluator
     guard : float
-        0 offers every family.
     key : function family -> parent set
         What "a parent less" refers to: the class variables, or all parents.
     required : sequence of sets of int
@@ -278,7 +278,7 @@ class HeldOutScores(Scores):
         parents = self.key(family)
         subsets = [tuple(v for v in parents if v != gone) for gone in parents if gone not in self.required[child]]
         smaller = [self._standing[child, s] for s in subsets if (child, s) in self._standing]
-        if self.guard > 0 and not all(self._exceeds(child, score, value, other) for other in dict.fromkeys(smaller)):
+        if not all(self._exceeds(child, score, value, other) for other in dict.fromkeys(smaller)):
             self._refused.add((child, family))
         known = self.known[child]
         own = self._standing.get((child, parents))
@@ -295,8 +295,10 @@ class HeldOutScores(Scores):
         return self._exceeds(child, self.known[child][family], self.rows(child, family), other)
 
     def _exceeds(self, child: int, score: float, value: Floats, other: Family) -> bool:
-        difference = self.work.learner.sample_weight * (value - self.rows(child, other))
-        return score - self.known[child][other] > self.guard * standard_error(difference)
+        gain = score - self.known[child][other]
+        if gain <= 0 or not self.guard:
+            return gain > 0
+        return gain > self.guard * standard_error(self.work.learner.sample_weight * (value - self.rows(child, other)))
 
     def offered(self, child: int, family: Family) -> bool:
         return (child, family) not in self._refused
