@@ -320,6 +320,8 @@ class GBNC(MultiDimensionalClassifier):
             nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
         self._network = Network(nodes, learner.prepare, work.sizes)
         self.scores_ = _named_scores(tables, names)
+        if work.strengths is not None:
+            self.strengths_ = dict(zip(classes.names, work.strengths, strict=True))
         self.ways_ = {
             names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
             for child, family in enumerate(chosen)

@@ -186,13 +186,14 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         else:
             defaults = Logistic()
             self.tol, self.max_iter = defaults.tol, defaults.max_iter
-        self.auto = estimator.C == "auto"
+        self.standard = isinstance(estimator, Logistic)
+        self.auto = isinstance(estimator.C, str)
         self.ridge = 1.0 if self.auto else 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
         self.n_iter, self.work = 0, 0.0
         X = Indicators(sizes)(inputs)
         # The intercept is free, so a shift changes no model.
         self.affine = Affine.standard(X, sample_weight)
-        if not isinstance(estimator, Logistic):
+        if not self.standard:
             width = Affine.min_max(X).width if min_max else np.ones(X.shape[1])
             self.affine = Affine(self.affine.shift, width)
         prepare = Rotated(Indicators(sizes, self.affine), None)
@@ -253,8 +254,8 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
-        scale = Affine.identity(0)
-        if task.input_codes is not None:
+        scale = Affine.identity(sum(task.input_sizes))
+        if task.input_codes is not None and self.standard:
             scale = Affine.standard(one_hot(task.input_codes, task.input_sizes), self.sample_weight)
         return IndicatorsBefore(task.input_sizes, scale)
 

@@ -1,0 +1,385 @@
+"""Held-out scores, families and the guard against noise, against plain loops."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from oracles import all_dags
+from pmdc import GBNC
+from pmdc.baselines import BinaryRelevance, ClassifierChain
+from pmdc.datasets import load, make_network
+from pmdc.families import Family, local_task
+from pmdc.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, shrink
+from pmdc.learners import Logistic, NaiveBayes, make_learner
+from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.scoring import standard_error
+from problems import numbers
+
+
+def table(n=200, K=3, seed=0, **kwargs):
+    kwargs = {"n_states": 3, "n_continuous": 3, "n_discrete": 2, "n_discrete_states": 3} | kwargs
+    return make_network(n, n_class_variables=K, random_state=seed, **kwargs)
+
+
+def codes_and_sizes(data):
+    columns = [frame[c].cat for frame in (data.Y, data.X.select_dtypes("category")) for c in frame]
+    codes = np.column_stack([c.codes for c in columns]).astype(np.int64)
+    return codes, tuple(len(c.categories) for c in columns)
+
+
+# Shrinkage ----------------------------------------------------------------------------------------------------
+
+
+def by_the_formula(p, W, q):
+    """The strength of the greatest log-likelihood, and the log-probabilities under it, one row after the other."""
+    answers = {}
+    for kappa in STRENGTHS:
+        answers[kappa] = [math.log((w * a + kappa * b) / (w + kappa)) for a, w, b in zip(p, W, q, strict=True)]
+    best = max(answers, key=lambda kappa: sum(answers[kappa]))
+    return answers[best], best
+
+
+def test_shrinkage_follows_the_formula():
+    rng = np.random.default_rng(0)
+    for scale in (0.1, 1.0, 100.0):
+        p, q, W = rng.uniform(size=50), rng.uniform(size=50), scale * rng.uniform(size=50)
+        p[:3], W[3:5] = 0.0, 0.0
+        with np.errstate(divide="ignore"):
+            value, strength = shrink(Rows(np.log(p), W), np.log(q), np.ones(50))
+        expected, best = by_the_formula(p, W, q)
+        assert strength == best
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+def test_the_network_shrinks_as_its_score_did():
+    """P(y | pi, x) of the fitted network is the formula with the models of the whole chain."""
+    data = table(300, K=3, n_discrete=1, n_states=2)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.select_dtypes("number").to_numpy()
+    model = GBNC(GaussianNB(), criterion="cv", conditioning="partition", max_parents=2, max_discrete_parents=1)
+    model.fit(data.X, data.Y)
+    X = X - X.mean(axis=0)
+    seen = 0
+    for node in model._network.nodes:
+        family, answer = None, np.full((300, node.n_states), 1 / node.n_states)
+        chain = [node.family]
+        while chain[-1] in node.fewer:
+            chain.append(node.fewer[chain[-1]])
+        for family in reversed(chain):
+            level = node.levels[family]
+            part = level.configurations.find(codes)[:, 0]
+            W = np.where(part >= 0, level.weights[part], 0.0)[:, None]
+            own = np.exp(level.models.log_proba(X, part))
+            assert level.strength in STRENGTHS
+            answer = (W * own + level.strength * answer) / (W + level.strength)
+            seen += bool(family.partition)
+        np.testing.assert_allclose(np.exp(node.log_proba(X, codes)), answer, rtol=1e-9)
+    assert seen, "the example has no parents to shrink towards fewer"
+
+
+# Criteria -----------------------------------------------------------------------------------------------------
+
+
+def test_cv_is_an_explicit_loop():
+    data = table(240, K=2, n_discrete=0, n_states=2, seed=3)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.to_numpy()
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    folds = list(MultiStratifiedKFold(4, shuffle=True, random_state=0).split(codes, codes))
+
+    def held_out(child, parents, q):
+        p, W = np.zeros(len(X)), np.zeros(len(X))
+        for train, test in folds:
+            for configuration in itertools.product(*(range(sizes[v]) for v in parents)):
+                fit, ask = (
+                    rows[(codes[rows][:, list(parents)] == configuration).all(axis=1)] for rows in (train, test)
+                )
+                if not len(ask) or not len(fit):
+                    continue
+                states = codes[fit, child]
+                W[ask] = len(fit)
+                if len(set(states)) == 1:
+                    p[ask] = codes[ask, child] == states[0]
+                    continue
+                local = LogisticRegression(C=2.0, tol=1e-10, max_iter=10_000).fit(Z[fit], states)
+                p[ask] = local.predict_proba(Z[ask])[np.arange(len(ask)), codes[ask, child]]
+        return np.exp(by_the_formula(p, W, q)[0])
+
+    model = GBNC(Logistic(C=2.0), criterion="cv", cv=4, conditioning="partition", standard_errors=0)
+    scores = model.fit(data.X, data.Y).scores_
+    for child, other in ((0, 1), (1, 0)):
+        root = held_out(child, (), np.full(len(X), 0.5))
+        deep = held_out(child, (other,), root)
+        assert scores[f"y{child}"][frozenset()] == pytest.approx(np.log(root).sum(), rel=1e-6)
+        assert scores[f"y{child}"][frozenset({f"y{other}"})] == pytest.approx(np.log(deep).sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "estimator", [NaiveBayes(), Logistic(C=3.0), DecisionTreeClassifier(max_depth=3, random_state=0)]
+)
+def test_inputs_in_folds_are_those_of_a_loop(estimator):
+    """A family with inputs and a dividing parent in cross-validation: models of the training part alone."""
+    data = table(150, K=3, seed=1)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.select_dtypes("number").to_numpy()
+    learner = make_learner(estimator, numbers(X), np.ones(150), weighted=False)
+    cross = CrossValidation.of(codes[:, :3], 3)
+    family = Family((1,), (2, 4))
+    rows = cross(learner, 0, family, codes, sizes, None)
+    for number in range(3):
+        seen, held = np.flatnonzero(cross.fold != number), np.flatnonzero(cross.fold == number)
+        task = local_task(0, family, codes[seen], sizes)
+        part = task.partition.configurations.find(codes[held])[:, 0]
+        answer = learner.on(seen).fit(task).log_proba(learner.X[held], part, codes[np.ix_(held, [2, 4])])
+        np.testing.assert_allclose(rows.log_proba[held], answer[np.arange(len(held)), codes[held, 0]], rtol=1e-6)
+        counts = [(codes[seen, 1] == v).sum() for v in codes[held, 1]]
+        np.testing.assert_array_equal(rows.weight[held], counts)
+
+
+def test_out_of_bag_is_what_the_forest_says():
+    data = table(200, K=2, n_discrete=0, seed=2)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.to_numpy()
+    forest = RandomForestClassifier(40, random_state=3)
+    learner = make_learner(forest, numbers(X), np.ones(200), weighted=False)
+    rows = OutOfBag()(learner, 0, Family((1,)), codes, sizes, None)
+    for state in range(sizes[1]):
+        part = codes[:, 1] == state
+        fitted = RandomForestClassifier(40, random_state=3, oob_score=True).fit(X[part], codes[part, 0])
+        proba = fitted.oob_decision_function_[np.arange(part.sum()), np.searchsorted(fitted.classes_, codes[part, 0])]
+        positive = proba > 0.2
+        np.testing.assert_allclose(np.exp(rows.log_proba[part])[positive], proba[positive], rtol=0.1)
+    assert np.isfinite(rows.log_proba).mean() > 0.95
+    with_zeros = GBNC(forest, criterion="cv", max_parents=1).fit(data.X, data.Y)
+    assert np.isfinite(with_zeros.structure_.score)
+
+
+def test_a_forest_is_not_fooled_by_the_rows_it_has_seen():
+    """On its own rows a forest is nearly perfect whatever the parents; out of the bag noise is noise."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 3)), rng.integers(0, 2, size=(300, 3))
+    forest = RandomForestClassifier(30, random_state=0)
+    model = GBNC(forest, max_parents=2).fit(X, Y)
+    assert not model.graph_.edges
+    assert model.structure_.score < -0.6 * 3 * 300
+
+
+def test_loo_needs_a_closed_form():
+    data = table(60)
+    with pytest.raises(ValueError, match="criterion='loo' needs a closed form.*choose criterion='cv'"):
+        GBNC(DecisionTreeClassifier(), criterion="loo").fit(data.X, data.Y)
+    with pytest.raises(ValueError, match="'bic-full' counts the parameters"):
+        GBNC(DecisionTreeClassifier(), criterion="bic-full").fit(data.X, data.Y)
+
+
+def test_full_bic_counts_every_parameter():
+    data = table(200, K=2, n_discrete=0, n_states=3, n_continuous=4)
+    for estimator, count in ((Logistic(), 2 * 5), (GaussianNB(), 2 + 3 * 8)):
+        own = {
+            criterion: GBNC(estimator, criterion=criterion, conditioning="partition", prune=None).fit(data.X, data.Y)
+            for criterion in ("cll", "bic-full")
+        }
+        for parents, models in ((frozenset(), 1), (frozenset({"y1"}), 3)):
+            difference = own["cll"].scores_["y0"][parents] - own["bic-full"].scores_["y0"][parents]
+            assert difference == pytest.approx(0.5 * math.log(200) * count * models)
+
+
+# Families -----------------------------------------------------------------------------------------------------
+
+
+def all_features(data):
+    return frozenset(data.X.select_dtypes("category"))
+
+
+def test_binary_relevance_and_a_chain_are_among_the_families():
+    """Their scores on the training rows are the log-likelihoods of the baselines."""
+    data = table(200, K=3)
+    model = GBNC(Logistic(C=1.0), criterion="cll", prune=None, max_parents=1).fit(data.X, data.Y)
+    relevance = BinaryRelevance(Logistic(C=1.0)).fit(data.X, data.Y)
+    codes, _ = codes_and_sizes(data)
+    features = all_features(data)
+    for child, proba in enumerate(relevance.predict_proba(data.X)):
+        expected = np.log(proba[np.arange(200), codes[:, child]]).sum()
+        assert model.scores_[f"y{child}"][features] == pytest.approx(expected, rel=1e-6)
+    chain = ClassifierChain(Logistic(C=1.0)).fit(data.X, data.Y)
+    ours = sum(model.scores_[f"y{k}"][features | {f"y{j}" for j in range(k)}] for k in range(3))
+    assert ours == pytest.approx(chain.predict_joint(data.X).log_prob(data.Y).sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["cv", "loo", "bic", "aic", "cll"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chosen_network_scores_as_well_as_binary_relevance_and_a_chain(criterion, seed):
+    data = table(150, K=4, seed=seed)
+    model = GBNC(Logistic(C=1.0), criterion=criterion, max_parents=2, prune=None, standard_errors=0)
+    check_against_relevance_and_chain(model, data)
+
+
+def check_against_relevance_and_chain(model, data):
+    model.fit(data.X, data.Y)
+    features, names = all_features(data), list(data.Y)
+    relevance = sum(model.scores_[name][features] for name in names)
+    chain = sum(model.scores_[name][features | set(names[:k])] for k, name in enumerate(names))
+    assert model.structure_.score >= max(relevance, chain) - 1e-9 * abs(relevance)
+
+
+@pytest.mark.parametrize("name", ["edm", "flare1", "flags", "emotions"])
+def test_real_tables_score_as_well_as_binary_relevance_and_a_chain(name, data_dir):
+    data = load(name, data_dir)
+    check_against_relevance_and_chain(GBNC(NaiveBayes(), max_parents=1, standard_errors=0), data)
+
+
+def test_where_all_ways_can_be_tried_no_network_of_any_ways_scores_better():
+    data = table(120, K=3, n_discrete=0, n_states=2, seed=5)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.to_numpy()
+    learner = make_learner(Logistic(C=1.0), numbers(X), np.ones(120), weighted=False)
+    score = {}
+    for child in range(3):
+        for parents in itertools.chain.from_iterable(itertools.combinations({0, 1, 2} - {child}, r) for r in range(3)):
+            for some in itertools.chain.from_iterable(itertools.combinations(parents, r) for r in range(3)):
+                family = Family(some, tuple(v for v in parents if v not in some))
+                task = local_task(child, family, codes, sizes)
+                probabilities = (sizes[child] - 1) * math.prod(sizes[v] for v in some)
+                probabilities *= 1 + sum(sizes[v] - 1 for v in family.inputs)
+                value = learner.log_likelihood(task) - 0.5 * math.log(120) * probabilities
+                key = child, frozenset(parents)
+                score[key] = max(value, score.get(key, -np.inf))
+    best = max(sum(score[k, frozenset(ps)] for k, ps in enumerate(dag)) for dag in all_dags((0, 1, 2)))
+    model = GBNC(Logistic(C=1.0), criterion="bic", max_parents=2).fit(data.X, data.Y)
+    assert model.structure_.score == pytest.approx(best, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(C=5.0), NaiveBayes(), DecisionTreeClassifier(max_depth=2, random_state=0)]
+)
+def test_tables_of_a_network_with_inputs(estimator):
+    """What the network answers for each configuration is what one model with indicators answers."""
+    data = table(200, K=3)
+    edges = [("y0", "y2"), ("y1", "y2"), ("d0", "y2")]
+    model = GBNC(
+        estimator, conditioning="input", criterion="cll", required_edges=edges, max_parents=2, max_discrete_parents=1
+    )
+    model.fit(data.X, data.Y)
+    assert model.ways_["y2"]["y0"] == model.ways_["y2"]["y1"] == model.ways_["y2"]["d0"] == "input"
+    codes, sizes = codes_and_sizes(data)
+    distribution = model.predict_joint(data.X)
+    parents = distribution.parents[2]
+    node = model._network.nodes[2]
+    X = model._network.prepare(numbers(data.X.select_dtypes("number").to_numpy()))
+    log_table = distribution.log_tables[2]
+    for configuration in itertools.product(*(range(sizes[p]) for p in parents)):
+        asked = codes.copy()
+        asked[:, list(parents)] = configuration
+        np.testing.assert_allclose(log_table[(slice(None), *configuration)], node.log_proba(X, asked), rtol=1e-9)
+    if isinstance(estimator, LogisticRegression):
+        inputs = [data.X.select_dtypes("number").to_numpy()]
+        inputs += [pd.get_dummies(codes[:, p]).to_numpy(float) for p in node.family.inputs]
+        scale = [np.ones(inputs[0].shape[1])] + [block.std(axis=0) for block in inputs[1:]]
+        Z = np.hstack(inputs) / np.concatenate(scale)
+        peer = LogisticRegression(C=5.0, tol=1e-10, max_iter=10_000).fit(Z, codes[:, 2])
+        np.testing.assert_allclose(np.exp(node.log_proba(X, codes)), peer.predict_proba(Z), atol=1e-5)
+
+
+def test_mixed_ways_give_tables_in_the_order_of_the_parents():
+    rng = np.random.default_rng(0)
+    from pmdc.network import fit_node
+
+    sizes = (2, 3, 2, 4)
+    codes = rng.integers(0, sizes, size=(400, 4))
+    X = rng.normal(size=(400, 2))
+    learner = make_learner(GaussianNB(), numbers(X), np.ones(400), weighted=False)
+    family = Family((1, 3), (2,))
+    chain = [family, Family((1,), (2,)), Family((), (2,))]
+    node = fit_node(learner, 0, codes, sizes, [chain], dict.fromkeys(chain, 3.0).get, backoff=True)
+    X = learner.prepare(numbers(X[:5]))
+    answer = node.table(X, codes[:5], (1, 2, 3)).reshape(5, 3, 2, 4, 2)
+    for a, b, c in itertools.product(range(3), range(2), range(4)):
+        asked = np.tile([0, a, b, c], (5, 1))
+        np.testing.assert_allclose(answer[:, a, b, c], node.log_proba(X, asked), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(answer).sum(axis=-1), 1.0)
+
+
+# The guard ----------------------------------------------------------------------------------------------------
+
+
+def test_the_standard_error_is_that_of_a_sum():
+    rng = np.random.default_rng(0)
+    sums = [rng.normal(size=400).sum() for _ in range(2000)]
+    assert standard_error(rng.normal(size=400)) == pytest.approx(np.std(sums), rel=0.1)
+
+
+def test_noise_gets_no_edges_unless_the_guard_is_off():
+    found = {0.0: 0, 1.0: 0}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(60, 2)), rng.integers(0, 2, size=(60, 5))
+        for guard in found:
+            model = GBNC(NaiveBayes(), max_parents=2, standard_errors=guard).fit(X, Y)
+            found[guard] += model.graph_.number_of_edges()
+    assert found[1.0] < found[0.0] / 2
+
+
+def test_the_guard_costs_no_more_than_the_standard_error_allows():
+    data = table(150, K=4)
+    scores = [
+        GBNC(NaiveBayes(), max_parents=2, standard_errors=guard).fit(data.X, data.Y).structure_.score
+        for guard in (0.0, 1.0, 1e6)
+    ]
+    assert scores[0] >= scores[1] >= scores[2]
+    assert not GBNC(NaiveBayes(), standard_errors=1e6).fit(data.X, data.Y).structure_.parents["y0"] & set(data.Y)
+
+
+@pytest.mark.parametrize("value", [-1, np.inf, "two", None, True])
+def test_standard_errors_must_be_a_number(value):
+    data = table(30)
+    with pytest.raises(ValueError, match="standard_errors=.* must be a number of at least 0"):
+        GBNC(NaiveBayes(), standard_errors=value).fit(data.X, data.Y)
+
+
+# The strength of logistic regression --------------------------------------------------------------------------
+
+
+def test_the_strength_fits_the_task():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    sharp = (X @ rng.normal(size=20) > 0).astype(int)
+    noise = rng.integers(0, 2, size=300)
+    model = GBNC(max_parents=0).fit(X, np.column_stack([sharp, noise]))
+    assert model.strengths_["y0"] >= 1.0
+    assert model.strengths_["y1"] <= 0.01
+    assert model.strengths_["y1"] == Logistic(C="auto").fit(X, noise).C_
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("criterion", ["auto", "cv"])
+def test_held_out_scores_are_the_same_bits_for_any_number_of_workers(n_jobs, criterion):
+    data = table(120, K=3)
+    models = [GBNC(criterion=criterion, n_jobs=jobs, max_parents=2).fit(data.X, data.Y) for jobs in (None, n_jobs)]
+    assert models[0].scores_ == models[1].scores_
+    for p, q in zip(*(model.predict_proba(data.X) for model in models), strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def test_rows_beyond_the_memory_budget_are_computed_again():
+    data = table(150, K=4)
+    models = [GBNC(NaiveBayes(), max_parents=2, memory_budget=budget).fit(data.X, data.Y) for budget in (2**30, 3000)]
+    assert models[0].scores_ == models[1].scores_
+    assert models[0].structure_.parents == models[1].structure_.parents
+
+
+def test_leave_one_out_of_a_family_is_that_of_its_learner():
+    data = table(100, K=2)
+    codes, sizes = codes_and_sizes(data)
+    X = data.X.select_dtypes("number").to_numpy()
+    learner = make_learner(NaiveBayes(), numbers(X), np.ones(100), weighted=False)
+    family = Family((2,), (1,))
+    rows = LeaveOneOut()(learner, 0, family, codes, sizes, None)
+    np.testing.assert_array_equal(rows.log_proba, learner.leave_one_out(local_task(0, family, codes, sizes))[0])
+    np.testing.assert_array_equal(rows.weight, [(codes[:, 2] == v).sum() - 1 for v in codes[:, 2]])
