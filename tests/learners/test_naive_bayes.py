@@ -1,6 +1,7 @@
 """`NaiveBayes`: scikit-learn's numbers from sufficient statistics, numbers and categories together."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -147,6 +148,84 @@ def test_mixed_inputs_help_the_baselines(data_dir):
         model = BinaryRelevance(estimator).fit(data.X.iloc[train], data.Y.iloc[train])
         score[type(estimator)] = model.score(data.X.iloc[test], data.Y.iloc[test])
     assert score[NaiveBayes] > score[GaussianNB] + 0.3
+
+
+SIZES = (3, 4, 50)
+
+
+def table(kind, rng, n=60):
+    """Inputs, and codes of three discrete columns, of which the first is the class variable."""
+    codes = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 4, n), rng.integers(0, 3, n)])
+    X = rng.normal(size=(n, 4)) * rng.uniform(0.3, 3.0, 4) + codes[:, [0]] * rng.normal(size=4)
+    if kind == "offset":
+        X += [0.0, 1e4, -3e5, 10.0]
+    if kind == "constant columns":
+        X = np.hstack([X, np.full((n, 60), 0.1)])
+        X[7, 1] = 1e5  # without this row the greatest variance, and all that is added to the others, is far smaller
+    if kind == "many columns":
+        X = np.hstack([X, rng.normal(size=(n, 300)) * np.geomspace(1e-3, 1e3, 300)])
+    if kind == "few rows":
+        codes[:, 2] += 3 * rng.integers(0, 12, n)
+        codes[:2, 2] = 40, 41  # two parts of one row
+    if kind == "equal rows":
+        X[codes[:, 1] == 0] = 0.3  # a part in which no input varies,
+        for part in (1, 2, 3):  # and parts in which none does without one row: the first, a later and the last
+            rows = np.flatnonzero(codes[:, 1] == part)
+            X[rows] = 0.7 * part
+            X[rows[[0, 4, -1][part - 1]], part] += 1.3
+    return X, codes
+
+
+def learner_and_task(rows, X, discrete, sizes, codes, parents, inputs, weights, **options):
+    """Of some rows of a table."""
+    task = LocalTask(0, codes[rows, 0], 3, Partition(codes[rows], parents, SIZES))
+    if inputs:
+        input_sizes = tuple(SIZES[p] for p in inputs)
+        task = replace(task, inputs=inputs, input_codes=codes[rows][:, inputs], input_sizes=input_sizes)
+    features = Features(X[rows], discrete[rows])
+    return NaiveBayesLearner(NaiveBayes(alpha=0.7), features, weights[rows], sizes, **options), task
+
+
+def refits(X, discrete, sizes, codes, parents, inputs, weights, **options):
+    """log P(own state) of each row by the models of a learner that never saw it."""
+    rows, own = np.arange(len(X)), np.empty(len(X))
+    for i in rows:
+        others = np.delete(rows, i)
+        learner, task = learner_and_task(others, X, discrete, sizes, codes, parents, inputs, weights, **options)
+        row, part = learner.prepare(Features(X[[i]], discrete[[i]])), task.partition.configurations.find(codes[[i]])
+        own[i] = learner.fit(task).log_proba(row, part[:, 0], codes[[i]][:, inputs] if inputs else None)[0, codes[i, 0]]
+    return own
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("weighted", ["no", "yes", "very unequal"])
+@pytest.mark.parametrize("discrete", ["none", "own", "parents", "both"])
+@pytest.mark.parametrize("kind", ["plain", "offset", "constant columns", "many columns", "few rows", "equal rows"])
+def test_leave_one_out_is_what_refits_answer(kind, discrete, weighted, smooth):
+    rng = np.random.default_rng(5)
+    X, codes = table(kind, rng)
+    weights = {"no": np.ones(60), "yes": rng.uniform(0.1, 3.0, 60), "very unequal": 10 ** rng.uniform(-6, 6, 60)}
+    sizes = (2, 5) if discrete in ("own", "both") else ()
+    values = (rng.random((60, len(sizes))) * sizes).astype(int)
+    values[::11] = -1  # missing
+    for parents in [(), (1,)] if discrete in ("parents", "both") else [(1,), (1, 2)]:
+        inputs = (2,) if discrete in ("parents", "both") else ()
+        problem = X, values, sizes, codes, parents, inputs, weights[weighted]
+        learner, task = learner_and_task(np.arange(60), *problem, smooth=smooth)
+        answer, start = learner.leave_one_out(task)
+        np.testing.assert_allclose(answer, refits(*problem, smooth=smooth), rtol=1e-10, atol=1e-10)
+        _, group, rows = np.unique(codes[:, [0, *parents]], axis=0, return_inverse=True, return_counts=True)
+        np.testing.assert_array_equal(answer == -np.inf, rows[group] == 1)
+        assert start is None
+
+
+def test_uniform_parts_stay_uniform_when_one_row_is_left_out():
+    X, codes = table("equal rows", np.random.default_rng(6))
+    problem = X, np.empty((60, 0), dtype=int), (), codes, (1,), (), np.ones(60)
+    learner, task = learner_and_task(np.arange(60), *problem, smooth=False, paper=True)
+    answer = learner.leave_one_out(task)[0]
+    np.testing.assert_array_equal(answer[codes[:, 1] == 0], -np.log(3))
+    assert not (answer[codes[:, 1] != 0] == -np.log(3)).any()
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("var_smoothing", 0.0), ("alpha", -1.0), ("alpha", "a")])

@@ -108,13 +108,18 @@ class GroupedModels(ABC):
         flat = out.reshape(-1, out.shape[-1])
         self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
         kernels.normalise(flat, part.ravel(), self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
-        if np.isnan(flat).any():
-            raise FloatingPointError(
-                "a local model answered probabilities that are no numbers. Check the scale of the features."
-            )
+        refuse_nan(flat)
         if self.uniform.any():
             out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[-1])
         return out
+
+
+def refuse_nan(log_proba: Floats) -> None:
+    """Log-probabilities that are no numbers are an error."""
+    if np.isnan(log_proba).any():
+        raise FloatingPointError(
+            "a local model answered probabilities that are no numbers. Check the scale of the features."
+        )
 
 
 Models = TypeVar("Models", bound=GroupedModels)

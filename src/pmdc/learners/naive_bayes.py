@@ -23,8 +23,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pmdc.columns import read_columns
-from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
+from pmdc.learners.base import TINY, LocalTask, Start
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, FeatureTable, Floats, read_weights
@@ -198,9 +198,6 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         d = self.X.shape[1] - len(self.sizes)
         return n_states - 1 + n_states * (2 * d + sum(q - 1 for q in (*self.sizes.tolist(), *input_sizes)))
 
-    def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
-        raise NotImplementedError
-
     def joining(self, task: LocalTask) -> Joining:
         return codes_behind
 
@@ -209,12 +206,13 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
     ) -> NaiveBayesModels:
         from pmdc.learners import kernels
 
-        sizes = np.append(self.sizes, np.array(task.input_sizes, dtype=np.int64))
+        sizes = self._all_sizes(task)
         starts = np.cumsum(sizes) - sizes
         d = X.shape[1] - len(sizes)
         part, n_parts = task.partition.part, task.partition.n_parts
         mean, variance = kernels.moments(X, groups.of_row, self.sample_weight, groups.weights, d)
-        variance += self.var_smoothing * self._greatest_variance(X, part, groups, mean, variance)[groups.part, None]
+        _, spread = self._part_moments(X, part, groups, mean, variance)
+        variance += self.var_smoothing * spread.max(axis=1, initial=0.0)[groups.part, None]
         offset = groups.log_frequency.copy()
         # Where no input varies over the rows of a part, all its Gaussians are one point, and their ratio is 1.
         varied = ~kernels.constant_parts(X[:, :d], part, n_parts)[groups.part]
@@ -236,21 +234,83 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
             starts,
         )
 
-    def _greatest_variance(self, X: Floats, part_of: Codes, groups: Groups, mean: Floats, variance: Floats) -> Floats:
-        """The greatest variance of a continuous input over the rows of each part, weights aside as in scikit-learn."""
+    def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
+        """As in `GroupedLearner`, in closed form: what n fits, each without one row, would answer.
+
+        When a row x of weight w leaves a group of weight W, mean mu and variance v, there remain
+
+            W' = W - w,   mu' = mu - w / W' (x - mu),   v' = (W v - w W / W' (x - mu)^2) / W',
+
+        and its values leave the counts of the discrete inputs. So does it leave the variances over its part; their
+        maximum, and with it what is added to the variances of all states of the part, is that of the other rows. What
+        these formulas cancel is computed again from the rows that stay. The preparation of the inputs, and in the
+        paper's preset which parts are uniform, stay as they are with the row.
+        """
+        from pmdc.learners import kernels
+
+        part, n_parts = task.partition.part, task.partition.n_parts
+        groups, sizes = Groups.of(task, self.sample_weight), self._all_sizes(task)
+        d = X.shape[1] - len(sizes)
+        weights, by_group, by_part = self.sample_weight, _bounds(groups.of_row), _bounds(part)
+        rows = np.argsort(groups.of_row, kind="stable")  # part by part, too
+        mean, variance = kernels.moments(X, groups.of_row, weights, groups.weights, d)
+        centre, spread = self._part_moments(X, part, groups, mean, variance)
+        greatest = kernels.greatest_variance_without(X, part, centre, spread, rows, by_part)
+        out: Floats = kernels.naive_bayes_without(
+            X,
+            part,
+            groups.of_row,
+            weights,
+            groups.number,
+            rows,
+            by_group,
+            groups.weights,
+            kernels.totals_without(weights, groups.of_row, groups.weights, rows, by_group),
+            kernels.totals_without(weights, part, groups.part_weights, rows, by_part),
+            models.offset - models.log_frequency,
+            mean,
+            variance,
+            models.precision,
+            self.var_smoothing * greatest,
+            kernels.constant_without(X[:, :d], part, n_parts),
+            kernels.value_weights(X, groups.of_row, weights, len(groups.part), d, sizes, models.starts),
+            models.log_theta,
+            models.starts,
+            sizes,
+            self.alpha,
+            self.smooth,
+            TINY,
+        )
+        refuse_nan(out)
+        out[models.uniform[part]] = -np.log(task.n_states)
+        return out
+
+    def _all_sizes(self, task: LocalTask) -> Codes:
+        """The numbers of values of all discrete inputs: those of the learner, and the parents that are inputs."""
+        return np.append(self.sizes, np.array(task.input_sizes, dtype=np.int64))
+
+    def _part_moments(
+        self, X: Floats, part_of: Codes, groups: Groups, mean: Floats, variance: Floats
+    ) -> tuple[Floats, Floats]:
+        """Means and variances of the continuous inputs over the rows of each part, weights aside as in scikit-learn."""
         d, part = mean.shape[1], groups.part
-        counts = np.bincount(groups.of_row).astype(float)
         if (self.sample_weight != 1.0).any():
             from pmdc.learners import kernels
 
             ones = np.ones(len(part_of))
-            _, within = kernels.moments(X, part_of, ones, np.bincount(part_of).astype(float), d)
-            return within.max(axis=1, initial=0.0)
+            centre, spread = kernels.moments(X, part_of, ones, np.bincount(part_of).astype(float), d)
+            return centre, spread
         # Variance over a part: that within its groups and that of their means.
+        counts = np.bincount(groups.of_row).astype(float)
         rows = np.bincount(part, weights=counts)[:, None]
         centre = _sums(mean * counts[:, None], part, len(rows)) / rows
-        spread = (variance + (mean - centre[part]) ** 2) * counts[:, None]
-        return (_sums(spread, part, len(rows)) / rows).max(axis=1, initial=0.0)
+        squares = (variance + (mean - centre[part]) ** 2) * counts[:, None]
+        return centre, _sums(squares, part, len(rows)) / rows
+
+
+def _bounds(group: Codes) -> Codes:
+    """Where the rows of each group begin and end, once they are sorted by group."""
+    return np.append(0, np.cumsum(np.bincount(group)))
 
 
 def _sums(values: Floats, part: Codes, n_parts: int) -> Floats:
