@@ -29,7 +29,7 @@ DATA = make_network(300, n_class_variables=3, n_states=3, n_continuous=2, n_disc
 X, Y = DATA.X, DATA.Y
 NUMBERS = X.select_dtypes("number").to_numpy()
 CODES = np.column_stack([Y[c].cat.codes for c in Y])
-FAST = GBNC(GaussianNB(), max_parents=1, max_discrete_parents=1)
+FAST = GBNC(GaussianNB(), criterion="bic", conditioning="partition", max_parents=1, max_discrete_parents=1)
 
 
 def to_polars(frame):

@@ -80,30 +80,45 @@ class Plan(NamedTuple):
 class GBNC(MultiDimensionalClassifier):
     """Generalised Bayesian network classifier: P(Y1..YK | x) as a Bayesian network of local classifiers.
 
-    The structure is a DAG over the class variables in which discrete features may be parents too. Each class
-    variable has one probabilistic classifier of the continuous features for each configuration of its parents.
-    The DAG of greatest score is found exactly among all DAGs within the limits given here.
+    The structure is a DAG over the class variables in which discrete features may be parents too. Each class variable
+    has probabilistic classifiers of the continuous features: one for each configuration of the parents that divide the
+    rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the limits
+    given here.
 
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        The local model; None is `pmdc.learners.Logistic()`. It, `pmdc.learners.NaiveBayes` and scikit-learn's
+        The local model; None is ``pmdc.learners.Logistic(C="auto")``. It, `pmdc.learners.NaiveBayes` and scikit-learn's
         `LogisticRegression` (with an L2 penalty; solved to its optimum, whatever its solver and tolerance) and
         `GaussianNB` are fitted for all configurations together; any other is cloned for each.
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises when it is not told otherwise: "hamming", "subset" or any other that
         `pmdc.inference.decide` knows.
-    criterion : {"bic", "cll"} or callable, default="bic"
-        The score of a parent set is the log-likelihood of its local models minus a penalty. "bic" is the
-        paper's: 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the weights;
-        "cll" has none; a function (n_states, parent_states, n_rows) returns any other.
+    criterion : {"auto", "loo", "cv", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
+        What the score of a class variable's parents is. *Held out*: the log-probability of each row's state by models
+        that were fitted without the row ("loo"; in closed form, for logistic regression approximately) or without its
+        fold ("cv"; out-of-bag for forests with bootstrap); "auto" is "loo" for logistic regression and naive Bayes and
+        "cv" for any other. *On the training rows*: the log-likelihood minus a penalty. "bic" is the paper's, 1/2 ln N x
+        (states - 1) x (product of the parents' numbers of states), N the sum of the weights; "aic" has 1 in place of
+        1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has none; a function of a
+        `pmdc.criteria.Size` returns any other.
+    conditioning : {"auto", "partition", "input"}, default="auto"
+        How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
+        "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
+        discrete feature may be left out, by a search with a budget (`pmdc.candidates.FamilySearch`). Unless it is
+        "partition", binary relevance and the chain in the order of the columns are always among the candidates.
+    standard_errors : float, default=1.0
+        With a held-out criterion, parents must gain more than this many standard errors of what they gain; otherwise
+        the class variable does without them. 0: whatever scores best.
+    cv : int, default=5
+        The number of folds of ``criterion="cv"``.
     prune : {"lemma", "definition", None}, default="lemma"
-        Which parent sets need no score. "lemma" keeps the optimum; "definition" is the paper's refinement, which
-        can lose it; None scores all.
+        Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
+        the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
     max_parents : int, default=3
-        Most class variables in a parent set.
+        Most class variables in a parent set; the chain's may have more.
     max_discrete_parents : int, default=3
-        Most discrete features in a parent set.
+        Most discrete features that divide the rows; inputs do not count.
     max_candidates : int, default=None
         Most parent sets to consider, over all class variables; None is no limit. Where there are more, each
         class variable keeps those possible parents that score best alone, as many as its equal share of the limit
@@ -124,9 +139,10 @@ class GBNC(MultiDimensionalClassifier):
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
     backoff : {"parents", "none", "paper"}, default="parents"
-        What is answered for states and configurations that have no rows. "parents": the model with fewer
-        parents, so that nothing has probability zero. "none": zero for absent states, the uniform distribution
-        for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
+        What is answered for states and configurations that have few rows, or none. "parents": they are shrunk towards
+        the model with fewer parents, as strongly as serves held-out rows best (with criteria on the training rows,
+        only absent states are), so that nothing has probability zero. "none": zero for absent states, the uniform
+        distribution for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
     memory_budget : int, default=2**30
         Bytes that the search of the structure may use, and inference besides its input and output. A structure for
         which a single row needs more is refused by `fit`, with the numbers.
@@ -142,11 +158,16 @@ class GBNC(MultiDimensionalClassifier):
     classes_ : list of arrays, or one array for 1-D y
         The states of each class variable.
     graph_ : networkx.DiGraph
-        The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete").
+        The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"; edge
+        attribute ``way``: "partition" or "input").
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
-        The score table: class variable -> {frozenset of parents: score}.
+        The score table: class variable -> {frozenset of parents: score}, the best of all ways that were tried.
+    ways_ : dict
+        Class variable -> {parent: "partition" or "input"}.
+    strengths_ : dict
+        Class variable -> C, where the estimator is ``Logistic(C="auto")``.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only where all columns of X have string names.
