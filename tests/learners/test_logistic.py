@@ -1,5 +1,6 @@
 """`Logistic` reaches the optimum of scikit-learn's objective."""
 
+import copy
 import tracemalloc
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from pmdc import GBNC
-from pmdc.datasets import make_network
+from pmdc.datasets import load, make_network
 from pmdc.learners import LocalTask, Logistic, make_learner
+from pmdc.learners.base import TINY
 from pmdc.learners.estimator import EstimatorLearner
 from pmdc.learners.inputs import Affine
 from pmdc.learners.logistic import LogisticLearner
@@ -295,3 +297,129 @@ def test_equal_rows_stay_equal_for_the_paper():
         X[codes[:, 1] == 0] = X[0]
         learner = make_learner(LogisticRegression(), numbers(X), np.ones(n), weighted=False, backoff="paper")
         assert learner.fit(task(codes, (2, 2), (1,))).uniform.tolist() == [True, False]
+
+
+def local_task(codes, sizes, parents, inputs=()):
+    """The first column given others that divide the rows and others that are inputs."""
+    own = {"inputs": inputs, "input_codes": codes[:, inputs], "input_sizes": tuple(sizes[p] for p in inputs)}
+    return LocalTask(0, codes[:, 0], sizes[0], Partition(codes, parents, sizes), **(own if inputs else {}))
+
+
+def own_state(models, learner, t, codes, rows):
+    part = t.partition.configurations.find(codes[rows])[:, 0]
+    inputs = None if t.input_codes is None else codes[rows][:, t.inputs]
+    return models.log_proba(learner.X[rows], part, inputs)[np.arange(len(rows)), codes[rows, 0]]
+
+
+def refitted(learner, codes, sizes, parents, inputs=(), rows=None):
+    """log P(own state) of rows by models that are fitted without them, one at a time; the preparation stays."""
+    joining = learner.joining(local_task(codes, sizes, parents, inputs))
+    rows = np.arange(len(codes)) if rows is None else rows
+    answers = []
+    for i in rows:
+        others = np.arange(len(codes)) != i
+        fewer = copy.copy(learner)
+        fewer.X, fewer.sample_weight = learner.X[others], learner.sample_weight[others]
+        fewer.joining = lambda task: joining
+        t = local_task(codes[others], sizes, parents, inputs)
+        answers.append(own_state(fewer.fit(t), learner, t, codes, np.array([i]))[0])
+    return np.array(answers)
+
+
+def compare(learner, codes, sizes, parents, inputs=(), rows=None, error=0.02, correlation=0.99):
+    rows = np.arange(len(codes)) if rows is None else rows
+    t = local_task(codes, sizes, parents, inputs)
+    with_row = own_state(learner.fit(t), learner, t, codes, rows)
+    approximate = learner.leave_one_out(t)[0][rows]
+    exact = refitted(learner, codes, sizes, parents, inputs, rows)
+    np.testing.assert_array_equal(np.isinf(approximate), np.isinf(exact))
+    some = np.isfinite(exact)
+    assert (approximate <= with_row + 1e-9).all()
+    assert approximate[some].sum() == pytest.approx(exact[some].sum(), rel=error)
+    assert np.corrcoef(approximate[some], exact[some])[0, 1] > correlation
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize(
+    ("m", "parents", "inputs", "weighted", "kind"),
+    [
+        (2, (), (), False, "plain"),
+        (3, (), (), True, "plain"),
+        (5, (), (), False, "plain"),
+        (2, (1,), (), True, "plain"),
+        (3, (1,), (), False, "plain"),
+        (3, (), (1,), True, "plain"),
+        (3, (2,), (1,), False, "plain"),
+        (2, (), (), False, "separable"),
+        (3, (), (), False, "separable"),
+    ],
+)
+def test_leave_one_out_is_a_refit_without_the_row(m, parents, inputs, weighted, kind, C):
+    n = 120
+    X, y = problem(kind, n, 2, m)
+    rng = np.random.default_rng(1)
+    codes, sizes = np.column_stack([y, rng.integers(0, 3, n), rng.integers(0, 2, n)]), (m, 3, 2)
+    weights = rng.uniform(0.5, 2.0, size=n) if weighted else np.ones(n)
+    learner = make_learner(Logistic(C=C), numbers(X), weights, weighted=weighted)
+    # Forty rows for six coefficients that hardly anything holds back.
+    compare(learner, codes, sizes, parents, inputs, error=0.02 if (m, parents, C) != (3, (1,), 100.0) else 0.04)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "m", "C", "error"),
+    [(300, 3, 15, 1.0, 0.02), (400, 80, 10, 0.1, 0.02), (600, 510, 3, 0.01, 0.05), (1050, 1010, 2, 0.01, 0.2)],
+)
+def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
+    """Many states, one factor for all contrasts, one for each of them, and one for 600 of 1010 axes all alike."""
+    X, y = problem("plain", n, d, m)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
+    compare(learner, y[:, None], (m,), (), rows=np.arange(0, n, n // 8), error=error)
+
+
+@pytest.mark.parametrize(("name", "every"), [("emotions", 15), ("edm", 1)])
+@pytest.mark.parametrize(("C", "error"), [(1.0, 0.03), (0.01, 0.005)])
+def test_leave_one_out_of_real_tables(name, every, C, error, data_dir):
+    data = load(name, data_dir)
+    codes = np.column_stack([data.Y[column].cat.codes for column in data.Y]).astype(np.int64)
+    sizes = tuple(len(data.Y[column].cat.categories) for column in data.Y)
+    learner = make_learner(Logistic(C=C), numbers(data.X.to_numpy(float)), np.ones(len(codes)), weighted=False)
+    for parents in [(), (1,)]:
+        compare(learner, codes, sizes, parents, rows=np.arange(0, len(codes), every), error=error)
+
+
+def test_leave_one_out_where_a_state_or_a_part_has_one_row():
+    rng = np.random.default_rng(0)
+    y = np.array([0] * 10 + [1] * 9 + [2] + [1] * 5 + [0])
+    part = np.array([0] * 20 + [1] * 5 + [2])
+    codes = np.column_stack([y, part])
+    learner = make_learner(Logistic(), numbers(rng.normal(size=(26, 2))), np.ones(26), weighted=False)
+    own = learner.leave_one_out(task(codes, (3, 3), (1,)))[0]
+    assert np.isfinite(own[:19]).all()
+    assert (own[:19] < 0).all()
+    assert own[[19, 25]].tolist() == [-np.inf, -np.inf]
+    assert own[20:25].tolist() == [0.0] * 5
+
+
+def test_leave_one_out_of_uniform_parts():
+    codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [0, 1], [1, 1]])
+    X = np.array([[1.0], [1.0], [1.0], [2.0], [3.0], [4.0]])
+    learner = make_learner(LogisticRegression(), numbers(X), np.ones(6), weighted=False, backoff="paper")
+    own = learner.leave_one_out(task(codes, (2, 2), (1,)))[0]
+    np.testing.assert_allclose(own[:2], -np.log(2))
+    assert np.isfinite(own[2:]).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6, np.inf])
+@pytest.mark.parametrize(
+    ("kind", "m", "d"), [("separable", 2, 3), ("collinear", 3, 5), ("plain", 3, 60), ("plain", 2, 0)]
+)
+def test_leave_one_out_is_finite_whatever_the_leverage(kind, m, d, C):
+    X, y = problem(kind, 40, max(d, 1), m)
+    y[: 2 * m] = np.tile(np.arange(m), 2)
+    learner = make_learner(Logistic(C=C), numbers(X[:, : d or 0]), np.ones(40), weighted=False)
+    t = LocalTask(0, y, m, Partition(np.empty((40, 0), dtype=int), (), ()))
+    own = learner.leave_one_out(t)[0]
+    assert (own >= TINY).all()
+    assert (own <= 0).all()
+    np.testing.assert_array_equal(own, learner.leave_one_out(t)[0])

@@ -102,16 +102,20 @@ class GroupedModels(ABC):
 
     def log_proba_of(self, X: Floats, part: Codes) -> Floats:
         """The same, for inputs that are all in their place."""
+        out = np.empty((*part.shape, self.number.shape[1]))
+        self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
+        self.normalise(out, part)
+        return out
+
+    def normalise(self, out: Floats, part: Codes) -> None:
+        """Make log-probabilities of `scores`, in place."""
         from pmdc.learners import kernels
 
-        out = np.empty((*part.shape, self.number.shape[1]))
         flat = out.reshape(-1, out.shape[-1])
-        self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
         kernels.normalise(flat, part.ravel(), self.number, self.log_frequency, self.part_weights, self.smooth, TINY)
         refuse_nan(flat)
         if self.uniform.any():
             out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[-1])
-        return out
 
 
 def refuse_nan(log_proba: Floats) -> None:

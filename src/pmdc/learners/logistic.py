@@ -250,7 +250,24 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         return float(np.dot(self.sample_weight, np.maximum(rows, least))), models.start(task)
 
     def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
-        raise NotImplementedError
+        from pmdc.learners import leave_one_out
+
+        part, rows = task.partition.part, np.arange(len(X))
+        out = np.empty((len(X), task.n_states))
+        leave_one_out.scores_without(
+            X,
+            np.ascontiguousarray(task.codes),
+            self.sample_weight,
+            *_part_by_part(task.partition),
+            models.number,
+            self.ridge,
+            models.coef,
+            out,
+        )
+        models.normalise(out, part)
+        group = models.number[part, task.codes]
+        alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
+        return np.where(alone, -np.inf, out[rows, task.codes])
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
@@ -319,14 +336,11 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
                 partition.configurations.within(start.configurations),
             )
             warm = True
-        order = np.argsort(partition.part, kind="stable")
-        starts = np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
         failed, self.n_iter, self.work = newton.fit_parts(
             X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,
-            order,
-            starts,
+            *_part_by_part(partition),
             groups.number,
             ridge,
             self.tol,
@@ -341,6 +355,12 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+
+
+def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
+    """The rows part by part, and where each part begins."""
+    order = np.argsort(partition.part, kind="stable")
+    return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
 
 
 def _columns_for(task: LocalTask, start: Start) -> npt.NDArray[np.float32]:

@@ -107,24 +107,15 @@ def fit_parts(
     failed, most = 0, 0
     work = np.zeros(1)
     for p in range(n_parts):
-        first, n = starts[p], starts[p + 1] - starts[p]
-        m = 0
-        for s in range(n_states):
-            if number[p, s] >= 0:
-                local[s] = m
-                m += 1
+        n = starts[p + 1] - starts[p]
+        m = _local_states(number[p], local)
         if m < 2:
             coef[number[p].max()] = 0.0
             continue
+        _take_rows(X, codes, weights, order[starts[p] : starts[p + 1]], local, A, y, w)
         frequency = np.zeros(m)
         for r in range(n):
-            i = order[first + r]
-            y[r] = local[codes[i]]
-            w[r] = weights[i]
             frequency[y[r]] += w[r]
-            A[r, 0] = 1.0
-            for j in range(k - 1):
-                A[r, j + 1] = X[i, j]
         Q = _contrasts(m)
         v = Q.shape[1]
         T, cold = np.zeros((v, k)), np.zeros(v)
@@ -151,6 +142,31 @@ def fit_parts(
                     for e in range(v):
                         coef[g, j] += Q[local[s], e] * T[e, j]
     return failed, min(most, max_iter), work[0]
+
+
+@compiled()
+def _local_states(number: Codes, local: Codes) -> int:
+    """Number the states that a part has; how many these are."""
+    m = 0
+    for s in range(len(number)):
+        if number[s] >= 0:
+            local[s] = m
+            m += 1
+    return m
+
+
+@compiled()
+def _take_rows(
+    X: Floats, codes: Codes, weights: Floats, rows: Codes, local: Codes, A: Floats, y: Codes, w: Floats
+) -> None:
+    """Write the inputs (1, x), the states and the weights of the rows of a part to A, y and w."""
+    for r in range(len(rows)):
+        i = rows[r]
+        y[r] = local[codes[i]]
+        w[r] = weights[i]
+        A[r, 0] = 1.0
+        for j in range(X.shape[1]):
+            A[r, j + 1] = X[i, j]
 
 
 @compiled()
