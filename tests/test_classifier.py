@@ -29,7 +29,8 @@ DATA = make_network(300, n_class_variables=3, n_states=3, n_continuous=2, n_disc
 X, Y = DATA.X, DATA.Y
 NUMBERS = X.select_dtypes("number").to_numpy()
 CODES = np.column_stack([Y[c].cat.codes for c in Y])
-FAST = GBNC(GaussianNB(), criterion="bic", conditioning="partition", max_parents=1, max_discrete_parents=1)
+PAPER = {"criterion": "bic", "conditioning": "partition"}
+FAST = GBNC(GaussianNB(), max_parents=1, max_discrete_parents=1, **PAPER)
 
 
 def to_polars(frame):
@@ -84,8 +85,10 @@ def test_1d_y_gives_arrays_and_2d_y_gives_lists():
     assert column.predict(NUMBERS).shape == (300, 1)
     assert isinstance(column.predict_proba(NUMBERS), list)
     np.testing.assert_array_equal(one.predict(NUMBERS), column.predict(NUMBERS)[:, 0])
-    # one class variable without parents is the estimator itself
-    np.testing.assert_allclose(one.predict_proba(NUMBERS), Logistic().fit(NUMBERS, CODES[:, 0]).predict_proba(NUMBERS))
+    # one class variable without parents is the estimator itself, where no held-out criterion shrinks it
+    plain = GBNC(criterion="bic").fit(NUMBERS, CODES[:, 0])
+    expected = Logistic(C=plain.strengths_["y0"]).fit(NUMBERS, CODES[:, 0]).predict_proba(NUMBERS)
+    np.testing.assert_allclose(plain.predict_proba(NUMBERS), expected)
 
 
 def test_states_of_mixed_types_come_back():
@@ -215,7 +218,7 @@ def test_the_number_of_workers_changes_no_bit(estimator):
 def test_warnings_of_the_workers_come_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        GBNC(KNeighborsClassifier(30), max_parents=2, max_discrete_parents=1, n_jobs=2).fit(X, Y)
+        GBNC(KNeighborsClassifier(30), max_parents=2, max_discrete_parents=1, n_jobs=2, **PAPER).fit(X, Y)
     messages = [str(w.message) for w in caught if "could not be fitted" in str(w.message)]
     assert 1 <= len(messages) <= 3
     assert "times more" in messages[0]
@@ -365,20 +368,23 @@ def test_bad_parameters_are_named(parameters, message):
 
 
 def test_too_many_candidates_are_restricted_and_said_so():
-    free = GBNC(GaussianNB(), max_parents=2, max_discrete_parents=2).fit(X, Y)
+    free = GBNC(GaussianNB(), **PAPER, max_parents=2, max_discrete_parents=2).fit(X, Y)
     with pytest.warns(UserWarning, match="48 parent sets .* more than max_candidates=24.*24 sets are left"):
-        model = GBNC(GaussianNB(), max_parents=2, max_discrete_parents=2, max_candidates=24).fit(X, Y)
+        model = GBNC(GaussianNB(), **PAPER, max_parents=2, max_discrete_parents=2, max_candidates=24).fit(X, Y)
     assert model.structure_.status == "optimal over the 24 of 48 parent sets that max_candidates=24 leaves"
     assert model.structure_.score <= free.structure_.score
-    assert GBNC(GaussianNB(), max_candidates=48).fit(X, Y).structure_.status == "optimal"
-    heuristic = GBNC(GaussianNB(), prune="definition").fit(X, Y)
+    assert GBNC(GaussianNB(), **PAPER, max_candidates=48).fit(X, Y).structure_.status == "optimal"
+    heuristic = GBNC(GaussianNB(), **PAPER, prune="definition").fit(X, Y)
     assert "prune='definition'" in heuristic.structure_.status
+    with pytest.warns(UserWarning, match="12 parent sets .* more than max_candidates=6.*6 sets are left"):
+        ways = GBNC(GaussianNB(), max_parents=2, max_candidates=6).fit(X, Y)
+    assert "that max_candidates=6 leaves, and over the" in ways.structure_.status
 
 
 def test_a_huge_fit_warns_before_it_starts(monkeypatch):
     monkeypatch.setattr("pmdc.classifier._MANY_MODELS", 100)
     with pytest.warns(UserWarning, match="parent sets with .* local models.*max_candidates"):
-        GBNC(GaussianNB()).fit(X, Y)
+        GBNC(GaussianNB(), **PAPER).fit(X, Y)
 
 
 def test_verbose_reports_the_phases(capsys):
@@ -403,7 +409,7 @@ def test_more_class_variables_than_the_dynamic_program_takes():
     rng = np.random.default_rng(0)
     states = rng.integers(0, 2, size=(150, 28))
     states[:, 1] = states[:, 0] ^ (rng.random(150) < 0.1)
-    model = GBNC(GaussianNB(), max_parents=1).fit(rng.normal(size=(150, 1)), states)
+    model = GBNC(GaussianNB(), max_parents=1, criterion="bic").fit(rng.normal(size=(150, 1)), states)
     assert model.structure_.method == "integer-program"
     assert {("y0", "y1"), ("y1", "y0")} & set(model.graph_.edges)
     assert model.predict(rng.normal(size=(5, 1))).shape == (5, 28)
@@ -444,8 +450,8 @@ def test_an_unseen_category_is_answered_without_that_parent():
         "required_edges": [("d", "y0")],
         "forbidden_edges": [("unused", y) for y in Y] + [("d", "y1"), ("d", "y2")],
     }
-    model = GBNC(GaussianNB(), max_parents=0, **settings).fit(frame, Y)
-    plain = GBNC(GaussianNB(), max_parents=0, max_discrete_parents=0).fit(frame, Y)
+    model = GBNC(GaussianNB(), max_parents=0, **PAPER, **settings).fit(frame, Y)
+    plain = GBNC(GaussianNB(), max_parents=0, **PAPER, max_discrete_parents=0).fit(frame, Y)
     new = frame[:4].assign(d="new", unused="new")
     with pytest.warns(
         UserWarning, match=r"column 'd': 4 row\(s\) hold a value that was not seen in fit.*'new'"
@@ -551,13 +557,13 @@ def test_a_network_too_wide_for_the_memory_budget_is_refused():
 
 def test_a_search_that_is_stopped_says_so():
     data = make_network(300, n_class_variables=6, random_state=0)
-    model = GBNC(GaussianNB(), search="dynamic-programming", time_limit=1e-9)
+    model = GBNC(GaussianNB(), **PAPER, search="dynamic-programming", time_limit=1e-9)
     with pytest.warns(UserWarning, match=r"stopped \(time limit\) before the best DAG was proved.*Raise time_limit"):
         model.fit(data.X, data.Y)
     assert model.structure_.status == "time limit"
     assert model.structure_.bound > model.structure_.score
     assert model.predict(data.X).shape == data.Y.shape
-    best = GBNC(GaussianNB(), time_limit=100).fit(data.X, data.Y)
+    best = GBNC(GaussianNB(), **PAPER, time_limit=100).fit(data.X, data.Y)
     assert best.structure_.status == "optimal"
     assert model.structure_.score <= best.structure_.score <= model.structure_.bound
     with pytest.raises(ValueError, match="time_limit=0"):
@@ -567,13 +573,13 @@ def test_a_search_that_is_stopped_says_so():
 def test_parameters_of_the_search_are_passed_on(capsys):
     data = make_network(300, n_class_variables=6, random_state=0)
     told = []
-    GBNC(GaussianNB(), callback=told.append).fit(data.X, data.Y)
+    GBNC(GaussianNB(), **PAPER, callback=told.append).fit(data.X, data.Y)
     assert told
     assert set(told[0].parents) == set(data.Y.columns)
     with pytest.warns(UserWarning, match=r"stopped \(interrupted\) before the best DAG was proved"):
-        stopped = GBNC(GaussianNB(), callback=lambda best: True).fit(data.X, data.Y)
+        stopped = GBNC(GaussianNB(), **PAPER, callback=lambda best: True).fit(data.X, data.Y)
     assert stopped.structure_.status == "interrupted"
-    near = GBNC(GaussianNB(), gap=0.5, verbose=1).fit(data.X, data.Y)
+    near = GBNC(GaussianNB(), **PAPER, gap=0.5, verbose=1).fit(data.X, data.Y)
     assert near.structure_.status == "gap limit"
     assert f"[GBNC] structure: {near.structure_}" in capsys.readouterr().err
     with pytest.raises(ValueError, match="gap=-1"):

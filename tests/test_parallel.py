@@ -19,7 +19,7 @@ def test_progress_tells_counts_and_the_time_left(capsys, monkeypatch):
     GBNC(verbose=1).fit(data.X, data.Y)
     told = capsys.readouterr().err
     assert "tasks done, about 0 s left" in told
-    assert "parent sets scored" in told
+    assert "sets of class variables scored" in told
     GBNC().fit(data.X, data.Y)
     assert capsys.readouterr().err == ""
 
