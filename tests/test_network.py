@@ -22,7 +22,7 @@ SIZES = (3, 2, 3)
 
 def node_of(learner, child, codes, sizes, chains, backoff=True, strength=None):
     chains = [[Family(parents) for parents in chain] for chain in chains]
-    return fit_node(learner, child, codes, sizes, chains, lambda family: strength, backoff)
+    return fit_node(lambda family: learner, child, codes, sizes, chains, lambda family: strength, backoff)
 
 
 def by_the_formula(levels, n_states, codes, states, weights, row_codes):

@@ -295,7 +295,7 @@ def test_mixed_ways_give_tables_in_the_order_of_the_parents():
     learner = make_learner(GaussianNB(), numbers(X), np.ones(400), weighted=False)
     family = Family((1, 3), (2,))
     chain = [family, Family((1,), (2,)), Family((), (2,))]
-    node = fit_node(learner, 0, codes, sizes, [chain], dict.fromkeys(chain, 3.0).get, backoff=True)
+    node = fit_node(lambda family: learner, 0, codes, sizes, [chain], dict.fromkeys(chain, 3.0).get, backoff=True)
     X = learner.prepare(numbers(X[:5]))
     answer = node.table(X, codes[:5], (1, 2, 3)).reshape(5, 3, 2, 4, 2)
     for a, b, c in itertools.product(range(3), range(2), range(4)):

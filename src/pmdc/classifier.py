@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -325,9 +326,9 @@ class GBNC(MultiDimensionalClassifier):
         )
         codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
         names = [*classes.names, *table.discrete_names]
-        work = Rowwise(learner, codes, self._sizes())
+        work = Rowwise(learner, codes, self._sizes(), n_classes)
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
-            work = self._with_strengths(work, rules, parallel)
+            work = self._with_strengths(work, rules, names, parallel)
             scores = self._make_scores(work, rules, names, parallel)
             tables, over = self._score(rules, scores)
             structure, chosen = self._find_structure(_offered(tables, scores))
@@ -342,7 +343,10 @@ class GBNC(MultiDimensionalClassifier):
         self._network = Network(nodes, learner.prepare, work.sizes)
         self.scores_ = _named_scores(tables, names)
         if work.strengths is not None:
-            self.strengths_ = dict(zip(classes.names, work.strengths, strict=True))
+            self.strengths_ = {
+                names[child]: work.strengths[child][bool(family.classes(n_classes))]
+                for child, family in enumerate(chosen)
+            }
         self.ways_ = {
             names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
             for child, family in enumerate(chosen)
@@ -352,17 +356,44 @@ class GBNC(MultiDimensionalClassifier):
         self.graph_ = _graph(self.ways_, classes.names)
         self._say(f"structure: {self.structure_}")
 
-    def _with_strengths(self, work: Rowwise, rules: Sequence[ParentRules], parallel: Parallel) -> Rowwise:
-        """Choose C for each class variable, where it is to be chosen: from its model without class variables."""
+    def _with_strengths(
+        self, work: Rowwise, rules: Sequence[ParentRules], names: Sequence[str], parallel: Parallel
+    ) -> Rowwise:
+        """Choose C for each class variable, where it is to be chosen.
+
+        Once for its models without class variables as parents, and once for those with: there from the best family
+        with one, as parents say what features would have to, and divide the rows.
+        """
         if not getattr(work.learner, "auto", False):
             return work
         criterion = str(self.criterion) if criteria.is_held_out(self.criterion) else "loo"
         evaluator = make_evaluator(criterion, work.learner, self._class_codes(work), self.cv)
+
+        def choose(families: Sequence[Family], work: Rowwise) -> list[float]:
+            tasks = [[task] for task in enumerate(families)]
+            return [C for answer in parallel(choose_strengths, tasks, work, evaluator) for C in answer]
+
         features = tuple(range(len(rules), len(work.sizes))) if self.conditioning != "partition" else ()
-        tasks = [[(rule.child, Family((), features))] for rule in rules]
-        chosen = [C for answer in parallel(choose_strengths, tasks, work, evaluator) for C in answer]
-        self._say("strength C of each class variable: " + ", ".join(f"{C:g}" for C in chosen))
-        return replace(work, strengths=tuple(chosen))
+        alone = Family((), features)
+        without = choose([alone] * len(rules), work)
+        work = replace(work, strengths=tuple((C, C) for C in without))
+        scores = self._make_scores(work, rules, names, parallel)
+        singles: list[tuple[int, Family]] = [(rule.child, alone) for rule in rules]
+        for rule in rules if self.max_parents else ():
+            for v in (v for v in (*rule.optional, *rule.required) if v < len(rules)):
+                if self.conditioning != "partition":
+                    singles.append((rule.child, alone.feed(v)))
+                if self.conditioning != "input":
+                    singles.append((rule.child, alone.divide_by(v)))
+        scores(singles)
+        best = [
+            max((f for f in table if f.classes(len(rules))), key=table.__getitem__, default=alone)
+            for table in scores.known
+        ]
+        both = choose(best, work)
+        told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in zip(without, both, strict=True))
+        self._say(f"strength C of each class variable (with class variables as parents): {told}")
+        return replace(work, strengths=tuple(zip(without, both, strict=True)))
 
     def _class_codes(self, work: Rowwise) -> Codes:
         return work.codes[:, : len(self._classes.names)]
@@ -372,12 +403,11 @@ class GBNC(MultiDimensionalClassifier):
     ) -> Scores:
         n_classes = len(rules)
         if not criteria.is_held_out(self.criterion):
-            return TrainingScores(work, parallel, n_classes, self._penalty(work, names))
+            return TrainingScores(work, parallel, self._penalty(work, names))
         every = self.conditioning == "partition"
         return HeldOutScores(
             work,
             parallel,
-            n_classes,
             make_evaluator(str(self.criterion), work.learner, self._class_codes(work), self.cv),
             self.standard_errors,
             (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
@@ -609,7 +639,8 @@ def _fit_node(
     task: tuple[tuple[int, Sequence[Sequence[Family]]], dict[Family, float | None]], work: Rowwise, backoff: bool
 ) -> Node:
     (child, chains), strengths = task
-    return fit_node(work.learner_of(child), child, work.codes, work.sizes, chains, strengths.get, backoff)
+    learner = partial(work.learner_of, child)
+    return fit_node(learner, child, work.codes, work.sizes, chains, strengths.get, backoff)
 
 
 def _ranked_features(work: Rowwise, rules: Sequence[ParentRules]) -> list[list[int]]:

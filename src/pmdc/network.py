@@ -185,7 +185,7 @@ def fit_root(learner: LocalLearner, task: LocalTask) -> Node:
 
 
 def fit_node(
-    learner: LocalLearner,
+    learner_of: Callable[[Family], LocalLearner],
     child: int,
     codes: Codes,
     sizes: Sequence[int],
@@ -197,7 +197,7 @@ def fit_node(
 
     Parameters
     ----------
-    learner : LocalLearner
+    learner_of : function family -> LocalLearner
     child : int
         The number of the class variable.
     codes, sizes : codes of all nodes, shape (n, n_nodes), and their numbers of states
@@ -213,7 +213,7 @@ def fit_node(
         fewer.update(pairwise(chain))
         for family in chain:
             if family not in levels:
-                task = local_task(child, family, codes, sizes)
+                task, learner = local_task(child, family, codes, sizes), learner_of(family)
                 levels[family] = Level(
                     task.partition.configurations,
                     learner.fit(task),

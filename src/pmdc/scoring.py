@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -41,17 +42,24 @@ class Rowwise:
     codes : array of shape (n, n_nodes)
     sizes : sequence of int
         The number of states of each node.
-    strengths : tuple of float or None
-        The strength C of the local models of each class variable, where it was chosen for them.
+    n_classes : int
+        The first nodes are the class variables.
+    strengths : tuple of pairs of float, or None
+        The strength C of the local models of each class variable without and with class variables as parents, where it
+        was chosen for them.
     """
 
     learner: LocalLearner
     codes: Codes
     sizes: tuple[int, ...]
-    strengths: tuple[float, ...] | None = None
+    n_classes: int
+    strengths: tuple[tuple[float, float], ...] | None = None
 
-    def learner_of(self, child: int) -> Any:
-        return self.learner if self.strengths is None else self.learner.with_strength(self.strengths[child])  # type: ignore[attr-defined]
+    def learner_of(self, child: int, family: Family) -> Any:
+        if self.strengths is None:
+            return self.learner
+        strength = self.strengths[child][bool(family.classes(self.n_classes))]
+        return self.learner.with_strength(strength)  # type: ignore[attr-defined]
 
 
 class Scores(ABC):
@@ -61,7 +69,6 @@ class Scores(ABC):
     ----------
     work : Rowwise
     parallel : function that runs ``work(chunk, *rest)`` for many chunks (`pmdc.parallel.workers`)
-    n_classes : int
 
     Attributes
     ----------
@@ -69,11 +76,10 @@ class Scores(ABC):
         For each class variable, family -> score.
     """
 
-    def __init__(self, work: Rowwise, parallel: Parallel, n_classes: int):
+    def __init__(self, work: Rowwise, parallel: Parallel):
         self.work = work
         self.parallel = parallel
-        self.n_classes = n_classes
-        self.known: list[dict[Family, float]] = [{} for _ in range(n_classes)]
+        self.known: list[dict[Family, float]] = [{} for _ in range(work.n_classes)]
         self._starts = WarmStarts()
 
     def __call__(self, tasks: Sequence[Task], last: bool = False) -> list[float]:
@@ -134,8 +140,8 @@ class TrainingScores(Scores):
     penalty : function (child, family) -> pen(D)
     """
 
-    def __init__(self, work: Rowwise, parallel: Parallel, n_classes: int, penalty: Callable[[int, Family], float]):
-        super().__init__(work, parallel, n_classes)
+    def __init__(self, work: Rowwise, parallel: Parallel, penalty: Callable[[int, Family], float]):
+        super().__init__(work, parallel)
         self.penalty = penalty
 
     def _worker(self) -> Callable[..., Any]:
@@ -156,7 +162,7 @@ def _log_likelihoods(tasks: Sequence[Any], work: Rowwise) -> list[tuple[float, A
     answers = []
     for child, family, start, wanted in tasks:
         task = local_task(child, family, work.codes, work.sizes)
-        value, own = work.learner_of(child).log_likelihood_from(task, start)
+        value, own = work.learner_of(child, family).log_likelihood_from(task, start)
         answers.append((value, own if wanted else None))
     return answers
 
@@ -185,14 +191,13 @@ class HeldOutScores(Scores):
         self,
         work: Rowwise,
         parallel: Parallel,
-        n_classes: int,
         evaluator: Evaluator,
         guard: float,
         key: Callable[[Family], ParentSet],
         required: Sequence[frozenset[int]],
         memory_budget: int,
     ):
-        super().__init__(work, parallel, n_classes)
+        super().__init__(work, parallel)
         self.evaluator = evaluator
         self.guard = guard
         self.key = key
@@ -320,7 +325,7 @@ def standard_error(differences: Floats) -> float:
 def _held_out(tasks: Sequence[Any], work: Rowwise, evaluator: Evaluator) -> list[tuple[Rows, Any]]:
     answers = []
     for child, family, start, wanted in tasks:
-        rows = evaluator(work.learner_of(child), child, family, work.codes, work.sizes, start)
+        rows = evaluator(work.learner_of(child, family), child, family, work.codes, work.sizes, start)
         answers.append((Rows(rows.log_proba, rows.weight), rows.start if wanted else None))
     return answers
 
@@ -330,13 +335,19 @@ def choose_strengths(tasks: Sequence[Task], work: Rowwise, evaluator: Evaluator)
     weights = work.learner.sample_weight
     chosen = []
     for child, family in tasks:
-        uniform = np.full(len(weights), -np.log(work.sizes[child]))
-
-        def score(
-            learner: Any, start: Any, child: int = child, family: Family = family, uniform: Floats = uniform
-        ) -> Any:
-            rows = evaluator(learner, child, family, work.codes, work.sizes, start)
-            return float(np.dot(weights, shrink(rows, uniform, weights)[0])), rows.start
-
+        fewer = np.full(len(weights), -np.log(work.sizes[child]))
+        if family.partition:  # without which it would be the model without parents, for which C was chosen before
+            coarse = family.without(*family.partition)
+            rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)
+            fewer = shrink(rows, fewer, weights)[0]
+        score = partial(_held_out_score, work, evaluator, child, family, fewer)
         chosen.append(work.learner.choose_strength(score))  # type: ignore[attr-defined]
     return chosen
+
+
+def _held_out_score(
+    work: Rowwise, evaluator: Evaluator, child: int, family: Family, fewer: Floats, learner: Any, start: Any
+) -> tuple[float, Any]:
+    rows = evaluator(learner, child, family, work.codes, work.sizes, start)
+    weights = work.learner.sample_weight
+    return float(np.dot(weights, shrink(rows, fewer, weights)[0])), rows.start

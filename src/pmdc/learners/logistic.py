@@ -45,7 +45,7 @@ class Logistic(LogProbaClassifier):
     C : float or "auto", default=1.0
         Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of eight from
         1e-3 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by
-        approximate leave-one-out, in `GBNC` by its criterion and once for each class variable.
+        approximate leave-one-out, in `GBNC` by its criterion, for each class variable.
     tol : float, default=1e-9
         The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
         still taken. Log-likelihoods, which leave the penalty out, are exact to about its square root. (Without a
