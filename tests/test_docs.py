@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["docs/questions.md", "docs/search.md"])
+@pytest.mark.parametrize("page", ["docs/questions.md", "docs/scores.md", "docs/search.md"])
 def test_examples_of_the_page(page):
     pytest.importorskip("statsmodels")
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -279,7 +279,7 @@ WAYS = ("partition", "input", "auto")
 _ROUNDS = 4
 """The most features whose way is changed, one after the other."""
 
-_FEW = 64
+_FEW = 80
 """All ways of all sets of class variables are tried where they are no more than this."""
 
 _TRIED = 16
@@ -299,7 +299,7 @@ class FamilySearch:
        variable.
     2. *Class variables, level by level.* A set is tried as the best family of its best subset plus the member that is
        missing, in either way; a single class variable so divides the rows or is an input. Where all ways of all sets
-       of a class variable are no more than 64, all are tried. Only sets grow whose families were worth their parents:
+       of a class variable are no more than 80, all are tried. Only sets grow whose families were worth their parents:
        a set is left out if one of its subsets with a member less was no better than what is without another of its
        members (`offered`). The features keep the way found in 1.
     3. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
