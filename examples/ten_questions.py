@@ -16,6 +16,7 @@ import numpy as np
 
 from pmdc import GBNC
 from pmdc.datasets import load_election
+from pmdc.learners import Logistic
 
 BLUE, ORANGE, GREY = "#3b6fb6", "#d9822b", "#c9ced6"
 
@@ -24,7 +25,7 @@ def learn():
     """The model, and the distribution of one respondent whom it has not seen."""
     survey = load_election(levels=3)
     seen = np.arange(len(survey.X)) % 3 > 0
-    model = GBNC().fit(survey.X[seen], survey.Y[seen])
+    model = GBNC(Logistic(), criterion="bic", conditioning="partition").fit(survey.X[seen], survey.Y[seen])
     return model, model.predict_joint(survey.X.iloc[[39]])
 
 
