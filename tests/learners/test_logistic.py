@@ -138,14 +138,22 @@ def test_the_start_changes_nothing_but_the_way():
 def test_a_path_of_strengths():
     X, codes, sizes = parts()
     t = task(codes, sizes, (1,))
-    learner = make_learner(Logistic(), numbers(X), np.ones(len(X)), weighted=False)
-    strengths = [10.0, 0.01, 1.0, 1000.0]
-    for C, models in zip(strengths, learner.fit_path(t, strengths), strict=True):
+    learner = make_learner(Logistic(C="auto"), numbers(X), np.ones(len(X)), weighted=False)
+    part = t.partition.part
+    seen = []
+
+    def score(own, start):
+        models, start = own.fit_from(t, start)
+        C = 1 / own.ridge
         alone = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)), weighted=False).fit(t)
-        part = t.partition.part
         np.testing.assert_allclose(
             np.exp(models.log_proba(learner.X, part)), np.exp(alone.log_proba(learner.X, part)), atol=1e-3
         )
+        seen.append(C)
+        return -abs(np.log(C / 0.1)), start
+
+    assert learner.choose_strength(score) == 0.1
+    np.testing.assert_allclose(seen, [1e-3, 1e-2, 1e-1, 1.0, 1e1])  # two that are worse are enough
 
 
 def test_both_paths_choose_the_same_network(monkeypatch):

@@ -279,31 +279,37 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
     def _fit_groups(
         self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
     ) -> LogisticModels:
+        from pmdc.learners import kernels, newton
+
+        partition = task.partition
         coef = np.zeros((len(groups.part), X.shape[1] + 1))
-        self._fit(task, X, groups, coef, self.ridge, start)
-        return self._models(task, groups, uniform, coef)
-
-    def fit_path(self, task: LocalTask, strengths: Sequence[float]) -> list[LogisticModels]:
-        """The models of a grid of strengths C, each found from those of the stronger penalty next to it.
-
-        Parameters
-        ----------
-        task : LocalTask
-        strengths : sequence of float
-            In any order; the answer has the same.
-        """
-        groups, X = Groups.of(task, self.sample_weight), self.design(task)
-        uniform = np.zeros(task.partition.n_parts, dtype=bool)
-        coef = np.zeros((len(groups.part), X.shape[1] + 1))
-        found: dict[float, LogisticModels] = {}
-        warm = False
-        for C in sorted(set(strengths)):
-            self._fit(task, X, groups, coef, 1.0 / C, None, warm=warm)
-            found[C] = self._models(task, groups, uniform, coef.copy())
-            warm = True
-        return [found[C] for C in strengths]
-
-    def _models(self, task: LocalTask, groups: Groups, uniform: npt.NDArray[np.bool_], coef: Floats) -> LogisticModels:
+        if start is not None:
+            kernels.take_over(
+                coef,
+                groups.number,
+                _columns_for(task, start),
+                start.number,
+                partition.configurations.within(start.configurations),
+            )
+        failed, self.n_iter, self.work = newton.fit_parts(
+            X,
+            np.ascontiguousarray(task.codes),
+            self.sample_weight,
+            *_part_by_part(partition),
+            groups.number,
+            self.ridge,
+            self.tol,
+            self.max_iter,
+            coef,
+            start is not None,
+        )
+        if failed:
+            warnings.warn(
+                f"logistic regression did not converge in max_iter={self.max_iter} iterations on {failed} of "
+                f"{partition.n_parts} parts of the rows: lower C or raise max_iter (of pmdc.learners.Logistic).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return LogisticModels(
             groups.number,
             groups.part_weights,
@@ -313,48 +319,6 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             self.joining(task),
             coef,
         )
-
-    def _fit(
-        self,
-        task: LocalTask,
-        X: Floats,
-        groups: Groups,
-        coef: Floats,
-        ridge: float,
-        start: Start | None,
-        warm: bool = False,
-    ) -> None:
-        from pmdc.learners import kernels, newton
-
-        partition = task.partition
-        if start is not None:
-            kernels.take_over(
-                coef,
-                groups.number,
-                _columns_for(task, start),
-                start.number,
-                partition.configurations.within(start.configurations),
-            )
-            warm = True
-        failed, self.n_iter, self.work = newton.fit_parts(
-            X,
-            np.ascontiguousarray(task.codes),
-            self.sample_weight,
-            *_part_by_part(partition),
-            groups.number,
-            ridge,
-            self.tol,
-            self.max_iter,
-            coef,
-            warm,
-        )
-        if failed:
-            warnings.warn(
-                f"logistic regression did not converge in max_iter={self.max_iter} iterations on {failed} of "
-                f"{partition.n_parts} parts of the rows: lower C or raise max_iter (of pmdc.learners.Logistic).",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
 
 
 def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
