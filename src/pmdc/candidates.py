@@ -309,8 +309,8 @@ class FamilySearch:
     ----------
     rules : one `ParentRules` for each class variable
     score : function that scores many (class variable, family) pairs at once
-    exceeds : function (class variable, family, other) -> bool
-        Whether a family scores better than another by enough to be believed.
+    exceeds : function (class variable, family, other, among) -> bool
+        Whether a family, the best among some, scores better than another by enough to be believed.
     offered : function (class variable, family) -> bool
         Whether a family that was scored is better, by enough to be believed, than every one with a class variable less.
     both : bool
@@ -324,7 +324,7 @@ class FamilySearch:
 
     rules: Sequence[ParentRules]
     score: Callable[..., list[float]]
-    exceeds: Callable[[int, Family, Family], bool]
+    exceeds: Callable[[int, Family, Family, int], bool]
     offered: Callable[[int, Family], bool]
     both: bool
     ranked: Sequence[Sequence[int]]
@@ -371,7 +371,7 @@ class FamilySearch:
             for rule in open_:
                 table = self.tables[rule.child]
                 top = max(changes[rule.child], key=table.__getitem__, default=best[rule.child])
-                if top in table and self.exceeds(rule.child, top, best[rule.child]):
+                if top in table and self.exceeds(rule.child, top, best[rule.child], len(changes[rule.child])):
                     best[rule.child] = top
                     still.append(rule)
             open_ = still

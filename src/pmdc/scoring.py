@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -123,8 +124,8 @@ class Scores(ABC):
         """Whether a family is to be a candidate of the search."""
         return True
 
-    def exceeds(self, child: int, family: Family, other: Family) -> bool:
-        """Whether a family scores better than another, by enough to be believed."""
+    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
+        """Whether a family, the best of some, scores better than another by enough to be believed."""
         return self.known[child][family] > self.known[child][other]
 
     def strength(self, child: int, family: Family) -> float | None:
@@ -173,6 +174,8 @@ class HeldOutScores(Scores):
     *The guard against noise.* A family is offered to the search only if it scores better than every family with one
     parent less, or the best that stands for it, by more than `guard` standard errors of the difference. With d_i the
     difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
+    The best of m that are tried for the same place is better by luck by about sqrt(2 ln m) standard errors (the
+    greatest of m normal errors); it has to gain these too (`exceeds`).
     With ``guard=0`` families that are no better than a smaller one are left out, which no best network misses.
 
     Parameters
@@ -294,16 +297,17 @@ class HeldOutScores(Scores):
         elif best is not None:
             self._standing[child, parents] = best
 
-    def exceeds(self, child: int, family: Family, other: Family) -> bool:
-        if not super().exceeds(child, family, other):
+    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
+        if not super().exceeds(child, family, other, among):
             return False
-        return self._exceeds(child, self.known[child][family], self.rows(child, family), other)
+        return self._exceeds(child, self.known[child][family], self.rows(child, family), other, among)
 
-    def _exceeds(self, child: int, score: float, value: Floats, other: Family) -> bool:
+    def _exceeds(self, child: int, score: float, value: Floats, other: Family, among: int = 1) -> bool:
         gain = score - self.known[child][other]
         if gain <= 0 or not self.guard:
             return gain > 0
-        return gain > self.guard * standard_error(self.work.learner.sample_weight * (value - self.rows(child, other)))
+        errors = self.guard + math.sqrt(2 * math.log(among))
+        return gain > errors * standard_error(self.work.learner.sample_weight * (value - self.rows(child, other)))
 
     def offered(self, child: int, family: Family) -> bool:
         return (child, family) not in self._refused
