@@ -14,11 +14,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmdc.checks import check_choice
 from pmdc.families import Family, ParentSet
+
+if TYPE_CHECKING:
+    from pmdc.scoring import Scores
 
 ScoreTable = dict[ParentSet, float]
 FamilyTable = dict[Family, float]
@@ -212,10 +216,12 @@ def restrict(rules: Sequence[ParentRules], limit: int, score: Scorer) -> tuple[l
     kept: list[ParentRules] = []
     spent: list[ScoreTable] = []
     for rule in rules:
-        # Parents that no set can take (their kind has no room) are not worth a score.
+        # Parents that no set can take (their kind has no room) are not worth a score. What they add to comes first.
         size = len(rule.required) + 1
+        least = tuple(sorted(rule.required))
         singles = list(rule.sets(size)) if size <= rule.max_size() else []
-        table = dict(zip(singles, score([(rule.child, parents) for parents in singles]), strict=True))
+        table = {parents: score([(rule.child, parents)])[0] for parents in [least]}
+        table.update(zip(singles, score([(rule.child, parents) for parents in singles]), strict=True))
         ranked = sorted(singles, key=lambda parents: -table[parents])  # stable: ties stay in node order
         order = [next(v for v in parents if v not in rule.required) for parents in ranked]
         width = len(order)
@@ -308,11 +314,8 @@ class FamilySearch:
     Parameters
     ----------
     rules : one `ParentRules` for each class variable
-    score : function that scores many (class variable, family) pairs at once
-    exceeds : function (class variable, family, other, among) -> bool
-        Whether a family, the best among some, scores better than another by enough to be believed.
-    offered : function (class variable, family) -> bool
-        Whether a family that was scored is better, by enough to be believed, than every one with a class variable less.
+    uncut : the same before `max_candidates` took some parents away, for the chain
+    scores : `pmdc.scoring.Scores`
     both : bool
         Whether parents may divide the rows, or are inputs always.
     ranked : for each class variable, the discrete features, the most telling first
@@ -323,9 +326,8 @@ class FamilySearch:
     """
 
     rules: Sequence[ParentRules]
-    score: Callable[..., list[float]]
-    exceeds: Callable[[int, Family, Family, int], bool]
-    offered: Callable[[int, Family], bool]
+    uncut: Sequence[ParentRules]
+    scores: Scores
     both: bool
     ranked: Sequence[Sequence[int]]
     affordable: Callable[[int, Family], bool]
@@ -346,23 +348,21 @@ class FamilySearch:
 
     def _score(self, tasks: Sequence[tuple[int, Family]], last: bool = False) -> None:
         tasks = list(dict.fromkeys(tasks))
-        for (child, family), value in zip(tasks, self.score(tasks, last), strict=True):
+        for (child, family), value in zip(tasks, self.scores(tasks, last), strict=True):
             classes = family.classes(self.rules[child].n_classes)
             self.tables[child][family] = value
-            if self.offered(child, family):
+            if self.scores.offered(child, family):
                 self._worth[child].add(classes)
             if classes not in self._best[child] or value > self._best[child][classes][0]:
                 self._best[child][classes] = value, family
 
     def settle_features(self) -> list[Family]:
         """The features of each class variable and their ways."""
-        current, open_ = [], []
-        for rule in self.rules:
-            needed = Family((), tuple(sorted(rule.required)))
-            everything = needed.feed(*(v for v in rule.optional if v >= rule.n_classes))
-            current.append([needed, everything])
-        self._score([(rule.child, family) for rule in self.rules for family in current[rule.child]])
-        best = [max(current[rule.child], key=self.tables[rule.child].__getitem__) for rule in self.rules]
+        self._score([(rule.child, make(rule)) for rule in self.rules for make in (least, everything)])
+        best = [
+            everything(rule) if self.scores.exceeds(rule.child, everything(rule), least(rule), 1) else least(rule)
+            for rule in self.rules
+        ]
         open_ = [rule for rule in self.rules if self.ranked[rule.child]]
         for _ in range(_ROUNDS):
             changes = {rule.child: self._changes(rule, best[rule.child]) for rule in open_}
@@ -371,12 +371,16 @@ class FamilySearch:
             for rule in open_:
                 table = self.tables[rule.child]
                 top = max(changes[rule.child], key=table.__getitem__, default=best[rule.child])
-                if top in table and self.exceeds(rule.child, top, best[rule.child], len(changes[rule.child])):
+                if top != best[rule.child] and self.scores.exceeds(
+                    rule.child, top, best[rule.child], len(changes[rule.child])
+                ):
                     best[rule.child] = top
                     still.append(rule)
             open_ = still
             if not open_:
                 break
+        for rule in self.rules:
+            self.scores.settle(rule.child, best[rule.child], list(self.tables[rule.child]))
         self.progress(f"ways of the discrete features: {sum(map(len, self.tables))} families scored")
         return best
 
@@ -455,17 +459,23 @@ class FamilySearch:
     def score_chains(self, features: Sequence[Family]) -> None:
         """For each class variable all those before it as inputs."""
         tasks = []
-        for rule in self.rules:
-            child = rule.child
-            before = [v for v in rule.optional if v < child]
-            everything = Family((), tuple(sorted(rule.required))).feed(
-                *(v for v in rule.optional if v >= rule.n_classes)
-            )
-            for base in dict.fromkeys([features[child], everything]):
+        for rule in self.uncut if self.rules[0].max_parents else ():
+            before = [v for v in rule.optional if v < rule.child]
+            for base in dict.fromkeys([features[rule.child], everything(rule)]):
                 family = base.feed(*before)
-                if self.affordable(child, family):
-                    tasks.append((child, family))
+                if self.affordable(rule.child, family):
+                    tasks.append((rule.child, family))
         self._score(tasks, last=True)
+
+
+def least(rule: ParentRules) -> Family:
+    """The parents that a class variable must have, as inputs."""
+    return Family((), tuple(sorted(rule.required)))
+
+
+def everything(rule: ParentRules) -> Family:
+    """The same with all discrete features that may be parents: binary relevance."""
+    return least(rule).feed(*(v for v in rule.optional if v >= rule.n_classes))
 
 
 def classes_alone(rule: ParentRules) -> ParentRules:
@@ -479,7 +489,7 @@ def settle_families(table: FamilyTable, n_classes: int) -> dict[ParentSet, tuple
 
     Discrete features are never children, and the way of a parent is nobody else's business: neither closes a cycle. So
     whichever serves a set of class variables best can be settled before the search, and the search stays exact. Ties go
-    to the family that was scored first, which has fewer parents.
+    to the family that was scored first.
     """
     best: dict[ParentSet, tuple[float, Family]] = {}
     for family, score in table.items():

@@ -33,6 +33,7 @@ from pmdc.candidates import (
     ScoreTable,
     backoff_chains,
     classes_alone,
+    everything,
     predicted_models,
     restrict,
     score_parent_sets,
@@ -109,15 +110,16 @@ class GBNC(MultiDimensionalClassifier):
         discrete feature may be left out, by a search with a budget (`pmdc.candidates.FamilySearch`). Unless it is
         "partition", binary relevance and the chain in the order of the columns are always among the candidates.
     standard_errors : float, default=1.0
-        With a held-out criterion, parents must gain more than this many standard errors of what they gain; otherwise
-        the class variable does without them. 0: whatever scores best.
+        With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
+        best of several ways of the discrete features as many more as luck may have brought; otherwise the class
+        variable does without them. 0: whatever scores best.
     cv : int, default=5
         The number of folds of ``criterion="cv"``.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
         the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
     max_parents : int, default=3
-        Most class variables in a parent set; the chain's may have more.
+        Most class variables in a parent set; those of the chain may have more, unless it is 0.
     max_discrete_parents : int, default=3
         Most discrete features that divide the rows; inputs do not count.
     max_candidates : int, default=None
@@ -164,7 +166,8 @@ class GBNC(MultiDimensionalClassifier):
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
-        The score table: class variable -> {frozenset of parents: score}, the best of all ways that were tried.
+        The score table: class variable -> {frozenset of parents: score}, the best of the ways that were tried. What
+        `standard_errors` has refused is in it too.
     ways_ : dict
         Class variable -> {parent: "partition" or "input"}.
     strengths_ : dict
@@ -175,8 +178,9 @@ class GBNC(MultiDimensionalClassifier):
 
     Notes
     -----
-    A value of a discrete feature that has no rows in `fit` says nothing: such rows are answered by the models without
-    that parent (with ``backoff="none"`` or "paper" by the uniform distribution), and a warning says so.
+    A value of a discrete feature that has no rows in `fit` says nothing: where the feature divides the rows, such rows
+    are answered by the models without that parent (with ``backoff="none"`` or "paper" by the uniform distribution);
+    where it is an input, they count as the average of the values seen. A warning says so.
 
     Examples
     --------
@@ -284,11 +288,16 @@ class GBNC(MultiDimensionalClassifier):
         -------
         Plan
             A named tuple: `parent_sets`, within the limits and before pruning, and `local_models`, an upper bound on
-            the models that they need (None where the sets are too many to be listed for it).
+            the models that they need (None where the sets are too many to be listed for it). Unless
+            ``conditioning="partition"``, the sets are those of class variables alone, and None are the models, since
+            how parents enter is found on the way.
         """
         other = clone(self)
         _, codes, _ = other._read_training(X, y, None)
-        return other._plan(other._rules(), len(codes))
+        rules = other._rules()
+        if self.conditioning == "partition":
+            return other._plan(rules, len(codes))
+        return Plan(sum(classes_alone(rule).count() for rule in rules), None)
 
     def _plan(self, rules: Sequence[ParentRules], n_rows: int) -> Plan:
         n_sets = sum(rule.count() for rule in rules)
@@ -309,6 +318,7 @@ class GBNC(MultiDimensionalClassifier):
             self.max_discrete_parents,
             self.required_edges,
             self.forbidden_edges,
+            inputs=self.conditioning != "partition",
         )
 
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
@@ -330,18 +340,16 @@ class GBNC(MultiDimensionalClassifier):
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
             work = self._with_strengths(work, rules, names, parallel)
             scores = self._make_scores(work, rules, names, parallel)
-            tables, over = self._score(rules, scores)
-            structure, chosen = self._find_structure(_offered(tables, scores))
+            tables, limits = self._score(rules, scores)
+            offered = _offered(tables, scores)
+            structure, chosen = self._find_structure(offered)
             tasks = [
                 (child, backoff_chains(scores.known[child], family, n_classes)) for child, family in enumerate(chosen)
             ]
-            strengths = [
-                {family: scores.strength(child, family) for chain in chains for family in chain}
-                for child, chains in tasks
-            ]
+            strengths = [_inherited(chains, partial(scores.strength, child)) for child, chains in tasks]
             nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
         self._network = Network(nodes, learner.prepare, work.sizes)
-        self.scores_ = _named_scores(tables, names)
+        self.scores_ = _named_scores(tables, offered, names)
         if work.strengths is not None:
             self.strengths_ = {
                 names[child]: work.strengths[child][bool(family.classes(n_classes))]
@@ -352,7 +360,9 @@ class GBNC(MultiDimensionalClassifier):
             for child, family in enumerate(chosen)
         }
         parents = {name: frozenset(ways) for name, ways in self.ways_.items()}
-        self.structure_ = replace(structure, parents=parents, status=self._status(structure.status, over))
+        limits += self._limits(sum(map(len, tables)), sum(map(len, offered)))
+        status = " ".join([structure.status, "over", " and ".join(limits)]) if limits else structure.status
+        self.structure_ = replace(structure, parents=parents, status=status)
         self.graph_ = _graph(self.ways_, classes.names)
         self._say(f"structure: {self.structure_}")
 
@@ -373,22 +383,26 @@ class GBNC(MultiDimensionalClassifier):
             tasks = [[task] for task in enumerate(families)]
             return [C for answer in parallel(choose_strengths, tasks, work, evaluator) for C in answer]
 
-        features = tuple(range(len(rules), len(work.sizes))) if self.conditioning != "partition" else ()
-        alone = Family((), features)
-        without = choose([alone] * len(rules), work)
+        alone = [
+            Family(()) if self.conditioning == "partition" else everything(rule).without(*range(len(rules)))
+            for rule in rules
+        ]
+        without = choose(alone, work)
         work = replace(work, strengths=tuple((C, C) for C in without))
+        if not self.max_parents or len(rules) == 1:
+            return work
         scores = self._make_scores(work, rules, names, parallel)
-        singles: list[tuple[int, Family]] = [(rule.child, alone) for rule in rules]
-        for rule in rules if self.max_parents else ():
+        singles: list[tuple[int, Family]] = list(enumerate(alone))
+        for rule in rules:
             for v in (v for v in (*rule.optional, *rule.required) if v < len(rules)):
                 if self.conditioning != "partition":
-                    singles.append((rule.child, alone.feed(v)))
+                    singles.append((rule.child, alone[rule.child].feed(v)))
                 if self.conditioning != "input":
-                    singles.append((rule.child, alone.divide_by(v)))
+                    singles.append((rule.child, alone[rule.child].divide_by(v)))
         scores(singles)
         best = [
-            max((f for f in table if f.classes(len(rules))), key=table.__getitem__, default=alone)
-            for table in scores.known
+            max((f for f in table if f.classes(len(rules))), key=table.__getitem__, default=alone[child])
+            for child, table in enumerate(scores.known)
         ]
         both = choose(best, work)
         told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in zip(without, both, strict=True))
@@ -413,6 +427,7 @@ class GBNC(MultiDimensionalClassifier):
             (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
             [rule.required for rule in rules],
             self.memory_budget,
+            shrunk=self.backoff == "parents",
         )
 
     def _penalty(self, work: Rowwise, names: Sequence[str]) -> Callable[[int, Family], float]:
@@ -458,16 +473,16 @@ class GBNC(MultiDimensionalClassifier):
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
 
-    def _score(self, rules: list[ParentRules], scores: Scores) -> tuple[list[FamilyTable], str]:
-        """Phase P1: the score table, and over which sets it is if not over all."""
+    def _score(self, rules: list[ParentRules], scores: Scores) -> tuple[list[FamilyTable], list[str]]:
+        """Phase P1: the score table, and what limits it."""
         n_rows = len(scores.work.codes)
         if self.conditioning == "partition":
             return self._score_partitions(rules, scores, n_rows)
         alone = [classes_alone(rule) for rule in rules]
-        kept, _, over = self._restrict(
+        kept, _, limits = self._restrict(
             alone, n_rows, lambda tasks: scores([(child, Family((), parents)) for child, parents in tasks])
         )
-        rules = [
+        cut = [
             replace(rule, optional=(*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))
             for rule, few in zip(rules, kept, strict=True)
         ]
@@ -478,22 +493,26 @@ class GBNC(MultiDimensionalClassifier):
                 return False
             return bound >= -scores.penalty(child, family)
 
-        families = FamilySearch(
+        FamilySearch(
+            cut,
             rules,
             scores,
-            scores.exceeds,
-            scores.offered,
             self.conditioning == "auto",
             _ranked_features(scores.work, rules),
             self._affordable,
             skip,
             self._say,
-        )
-        over = f"{over}, and over" if over else ""
-        tables = families.run()
-        return tables, f"{over} the {sum(map(len, tables))} families scored".strip()
+        ).run()
+        # What others were compared with is a candidate too, whoever asked for its score.
+        tables = [
+            {f: value for f, value in scores.known[rule.child].items() if rule.required <= set(f.parents)}
+            for rule in rules
+        ]
+        return tables, limits
 
-    def _score_partitions(self, rules: list[ParentRules], scores: Scores, n_rows: int) -> tuple[list[FamilyTable], str]:
+    def _score_partitions(
+        self, rules: list[ParentRules], scores: Scores, n_rows: int
+    ) -> tuple[list[FamilyTable], list[str]]:
         """All parents divide the rows: the paper's way."""
         largest = max(rule.max_size() for rule in rules)
 
@@ -503,10 +522,12 @@ class GBNC(MultiDimensionalClassifier):
         def penalty(child: int, parents: ParentSet) -> float:
             return scores.penalty(child, Family(parents)) if isinstance(scores, TrainingScores) else 0.0
 
-        rules, known, over = self._restrict(rules, n_rows, score)
+        rules, known, limits = self._restrict(rules, n_rows, score)
         prune = self.prune if isinstance(scores, TrainingScores) else None
+        if prune == "definition":
+            limits.append("the parent sets that prune='definition' leaves")
         tables = score_parent_sets(rules, penalty, score, prune, known, self._say)
-        return [{Family(p): value for p, value in table.items()} for table in tables], over
+        return [{Family(p): value for p, value in table.items()} for table in tables], limits
 
     def _affordable(self, child: int, family: Family) -> bool:
         sizes = self._sizes()
@@ -515,7 +536,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _restrict(
         self, rules: list[ParentRules], n_rows: int, score: Callable[..., list[float]]
-    ) -> tuple[list[ParentRules], list[ScoreTable] | None, str]:
+    ) -> tuple[list[ParentRules], list[ScoreTable] | None, list[str]]:
         """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
         n_sets = sum(rule.count() for rule in rules)
         if self.max_candidates is not None and n_sets > self.max_candidates:
@@ -530,7 +551,7 @@ class GBNC(MultiDimensionalClassifier):
                 UserWarning,
                 stacklevel=6,
             )
-            return rules, known, over
+            return rules, known, [over]
         models = self._plan(rules, n_rows).local_models
         told = "very many" if models is None else f"up to {models}"
         self._say(f"{n_sets} parent sets with {told} local models")
@@ -541,7 +562,7 @@ class GBNC(MultiDimensionalClassifier):
                 UserWarning,
                 stacklevel=6,
             )
-        return rules, None, ""
+        return rules, None, []
 
     def _find_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
         """Phase P2, over the class variables alone, and the whole family of each class variable.
@@ -602,11 +623,11 @@ class GBNC(MultiDimensionalClassifier):
             chosen.append(settled[child][class_parents][1])
         return structure, chosen
 
-    def _status(self, status: str, over: str) -> str:
-        limits = [over] if over else []
-        if self.prune == "definition":
-            limits.append("the parent sets that prune='definition' leaves")
-        return f"{status} over {' and '.join(limits)}" if limits else status
+    def _limits(self, scored: int, offered: int) -> list[str]:
+        """Over which of the families that were scored the structure is the best."""
+        if self.standard_errors and offered < scored:
+            return [f"the {offered} of {scored} families that standard_errors={self.standard_errors:g} leaves"]
+        return [] if self.conditioning == "partition" else [f"the {scored} families scored"]
 
     def _say(self, message: str) -> None:
         if self.verbose:
@@ -624,8 +645,17 @@ class GBNC(MultiDimensionalClassifier):
 
     def _unseen_answer(self) -> str:
         if self.backoff == "parents":
-            return "Models without that parent answer for them."
-        return f"With backoff={self.backoff!r} the uniform distribution answers for them."
+            divides = "models without that parent answer for them"
+        else:
+            divides = f"with backoff={self.backoff!r} the uniform distribution answers for them"
+        ways = {
+            way for parents in self.ways_.values() for name, way in parents.items() if name not in self._classes.names
+        }
+        if "input" not in ways:
+            return divides[0].upper() + divides[1:] + "."
+        return (
+            f"Where it is an input, it counts as the average of the values seen; where it divides the rows, {divides}."
+        )
 
     def _used_discrete(self) -> list[int]:
         n_classes = len(self._classes.names)
@@ -641,6 +671,21 @@ def _fit_node(
     (child, chains), strengths = task
     learner = partial(work.learner_of, child)
     return fit_node(learner, child, work.codes, work.sizes, chains, strengths.get, backoff)
+
+
+def _inherited(
+    chains: Sequence[Sequence[Family]], strength: Callable[[Family], float | None]
+) -> dict[Family, float | None]:
+    """The strengths of all families of some chains; those that were not scored have that of the one before them."""
+    first = strength(chains[0][0])
+    found: dict[Family, float | None] = {}
+    for chain in chains:
+        last = first
+        for family in chain:
+            own = strength(family)
+            last = last if own is None else own
+            found.setdefault(family, last)
+    return found
 
 
 def _ranked_features(work: Rowwise, rules: Sequence[ParentRules]) -> list[list[int]]:
@@ -675,15 +720,21 @@ def _offered(tables: Sequence[FamilyTable], scores: Scores) -> list[FamilyTable]
 # Names --------------------------------------------------------------------------------------------------------
 
 
-def _named_scores(tables: Sequence[FamilyTable], names: Sequence[str]) -> dict[str, dict[frozenset[str], float]]:
-    """The best score of each set of parents, whichever way they enter."""
-    named: dict[str, dict[frozenset[str], float]] = {}
-    for child, table in enumerate(tables):
-        own = named[names[child]] = {}
+def _named_scores(
+    tables: Sequence[FamilyTable], offered: Sequence[FamilyTable], names: Sequence[str]
+) -> dict[str, dict[frozenset[str], float]]:
+    """The best score of each set of parents, whichever way they enter: of those offered, if there are any."""
+
+    def best(table: FamilyTable) -> dict[frozenset[str], float]:
+        own: dict[frozenset[str], float] = {}
         for family, score in table.items():
             parents = frozenset(names[p] for p in family.parents)
             own[parents] = max(score, own.get(parents, -np.inf))
-    return named
+        return own
+
+    return {
+        names[child]: best(table) | best(few) for child, (table, few) in enumerate(zip(tables, offered, strict=True))
+    }
 
 
 def _graph(ways: dict[str, dict[str, str]], class_names: Sequence[str]) -> networkx.DiGraph:

@@ -18,8 +18,12 @@ def parent_rules(
     max_discrete_parents: int,
     required_edges: Iterable[tuple[str, str]] | None,
     forbidden_edges: Iterable[tuple[str, str]] | None,
+    inputs: bool = False,
 ) -> list[ParentRules]:
-    """One `ParentRules` for each class variable; complains of edges that no network can obey."""
+    """One `ParentRules` for each class variable; complains of edges that no network can obey.
+
+    Where parents may be `inputs`, required ones may be more than the limits.
+    """
     nodes = {name: i for i, name in enumerate([*class_names, *discrete_names])}
     required = _parents(required_edges, "required_edges", class_names, nodes, continuous_names)
     forbidden = _parents(forbidden_edges, "forbidden_edges", class_names, nodes, continuous_names)
@@ -42,7 +46,7 @@ def parent_rules(
                 {v for v in required[child] if v >= len(class_names)},
             ),
         ):
-            if len(members) > limit:
+            if len(members) > limit and not inputs:
                 raise ValueError(
                     f"required_edges give {name!r} {len(members)} parents of one kind, more than {argument}={limit}: "
                     f"raise {argument} or require fewer."
@@ -54,7 +58,7 @@ def parent_rules(
                 len(class_names),
                 optional,
                 frozenset(required[child]),
-                max_parents,
+                max(max_parents, sum(v < len(class_names) for v in required[child])),
                 max_discrete_parents,
             )
         )

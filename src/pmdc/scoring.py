@@ -19,7 +19,7 @@ import numpy as np
 
 from pmdc.families import Family, ParentSet, local_task
 from pmdc.held_out import Evaluator, Rows, shrink
-from pmdc.learners.base import LocalLearner
+from pmdc.learners.base import TINY, LocalLearner
 from pmdc.learners.starts import WarmStarts
 from pmdc.table import Codes, Floats
 
@@ -128,6 +128,10 @@ class Scores(ABC):
         """Whether a family, the best of some, scores better than another by enough to be believed."""
         return self.known[child][family] > self.known[child][other]
 
+    def settle(self, child: int, family: Family, tried: Sequence[Family]) -> None:
+        """Let a family stand for its class variables: what was tried beside it and scores better is not believed."""
+        return
+
     def strength(self, child: int, family: Family) -> float | None:
         """How strongly the models of a family are to be shrunk towards those with a parent less, if it was chosen."""
         return None
@@ -172,8 +176,9 @@ class HeldOutScores(Scores):
     """Log-likelihoods of rows that the models have not seen, after shrinkage; and their standard errors.
 
     *The guard against noise.* A family is offered to the search only if it scores better than every family with one
-    parent less, or the best that stands for it, by more than `guard` standard errors of the difference. With d_i the
-    difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
+    parent less, or the best that stands for it, by more than `guard` standard errors of the difference; where sets with
+    one parent less were not scored, than those that stand for any fewer. With d_i the difference in row i, the standard
+    error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
     The best of m that are tried for the same place is better by luck by about sqrt(2 ln m) standard errors (the
     greatest of m normal errors); it has to gain these too (`exceeds`).
     With ``guard=0`` families that are no better than a smaller one are left out, which no best network misses.
@@ -188,6 +193,9 @@ class HeldOutScores(Scores):
         For each class variable the parents that it must have, which are not asked what they gain.
     memory_budget : int
         Bytes for the rows of families that larger ones are compared with; beyond it they are computed again.
+    shrunk : bool
+        Whether models are shrunk towards those with a parent less. Without it, absent configurations are answered by
+        the uniform distribution, and no probability in a score is less than the machine precision.
     """
 
     def __init__(
@@ -199,9 +207,11 @@ class HeldOutScores(Scores):
         key: Callable[[Family], ParentSet],
         required: Sequence[frozenset[int]],
         memory_budget: int,
+        shrunk: bool = True,
     ):
         super().__init__(work, parallel)
         self.evaluator = evaluator
+        self.shrunk = shrunk
         self.guard = guard
         self.key = key
         self.required = required
@@ -234,9 +244,11 @@ class HeldOutScores(Scores):
 
     def _before(self, tasks: Sequence[Task]) -> None:
         missing: list[Task] = []
-        for child, family in tasks:
+        for child, family in tasks if self.shrunk else ():
             while family.partition and not any(f in self.known[child] for f in family.coarser()):
-                family = family.coarser()[0]
+                # What must be a parent goes last.
+                gone = max(family.partition, key=lambda v: (v not in self.required[child], v))
+                family = family.without(gone)
                 missing.append((child, family))
         planned = set(tasks)
         missing = [task for task in dict.fromkeys(missing) if task not in planned]
@@ -244,18 +256,22 @@ class HeldOutScores(Scores):
             self(missing)
 
     def _read(self, child: int, family: Family, answer: Any, last: bool) -> float:
-        rows: Rows = answer[0]
-        weights = self.work.learner.sample_weight
-        fewer = np.full(len(weights), -np.log(self.work.sizes[child]))
-        if family.partition:
-            fewer = self.rows(child, self.fewer(child, family))
-        value, strength = shrink(rows, fewer, weights)
-        self._strengths[child, family] = strength
-        score = float(np.dot(weights, value))
+        value, strength = self._after_shrinkage(child, family, answer[0])
+        if strength is not None:
+            self._strengths[child, family] = strength
+        score = float(np.dot(self.work.learner.sample_weight, value))
         self._stand(child, family, score, value)
         if not last:
             self._keep((child, family), value)
         return score
+
+    def _after_shrinkage(self, child: int, family: Family, rows: Rows) -> tuple[Floats, float | None]:
+        """The held-out log-probabilities that count, and the strength of the shrinkage that made them."""
+        uniform = uniform_rows(self.work, child)
+        if not self.shrunk:
+            return np.where(rows.weight > 0, np.maximum(rows.log_proba, TINY), uniform), None
+        fewer = self.rows(child, self.fewer(child, family)) if family.partition else uniform
+        return shrink(rows, fewer, self.work.learner.sample_weight)
 
     def fewer(self, child: int, family: Family) -> Family:
         """The family with a parent less towards which a family is shrunk: the one with the best score."""
@@ -267,10 +283,7 @@ class HeldOutScores(Scores):
         if (child, family) not in self._rows:
             start = self._starts.find(child, family)
             [(answer, _)] = _held_out([(child, family, start, False)], self.work, self.evaluator)
-            fewer = np.full(len(answer.weight), -np.log(self.work.sizes[child]))
-            if family.partition:
-                fewer = self.rows(child, self.fewer(child, family))
-            value, _ = shrink(answer, fewer, self.work.learner.sample_weight)
+            value, _ = self._after_shrinkage(child, family, answer)
             self._keep((child, family), value)
             return value
         return self._rows[child, family]
@@ -286,6 +299,8 @@ class HeldOutScores(Scores):
         parents = self.key(family)
         subsets = [tuple(v for v in parents if v != gone) for gone in parents if gone not in self.required[child]]
         smaller = [self._standing[child, s] for s in subsets if (child, s) in self._standing]
+        if len(smaller) < len(subsets):  # a chain, or a family of another kind: all that stand for fewer parents
+            smaller += self._below(child, frozenset(parents))
         if not all(self._exceeds(child, score, value, other) for other in dict.fromkeys(smaller)):
             self._refused.add((child, family))
         known = self.known[child]
@@ -296,6 +311,17 @@ class HeldOutScores(Scores):
             self._standing[child, parents] = family
         elif best is not None:
             self._standing[child, parents] = best
+
+    def _below(self, child: int, parents: frozenset[int]) -> list[Family]:
+        least = self.required[child] & parents
+        return [
+            family for (k, few), family in self._standing.items() if k == child and least <= frozenset(few) < parents
+        ]
+
+    def settle(self, child: int, family: Family, tried: Sequence[Family]) -> None:
+        known = self.known[child]
+        self._refused.update((child, other) for other in tried if known[other] > known[family])
+        self._standing[child, self.key(family)] = family
 
     def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
         if not super().exceeds(child, family, other, among):
@@ -320,6 +346,11 @@ def _rank(task: Task, key: Callable[[Family], ParentSet]) -> tuple[int, int]:
     return len(key(task[1])), len(task[1].partition)
 
 
+def uniform_rows(work: Rowwise, child: int) -> Floats:
+    """The log-probabilities of the uniform distribution."""
+    return np.full(len(work.codes), -np.log(work.sizes[child]))
+
+
 def standard_error(differences: Floats) -> float:
     """The standard error of the sum of independent differences."""
     n = len(differences)
@@ -339,7 +370,7 @@ def choose_strengths(tasks: Sequence[Task], work: Rowwise, evaluator: Evaluator)
     weights = work.learner.sample_weight
     chosen = []
     for child, family in tasks:
-        fewer = np.full(len(weights), -np.log(work.sizes[child]))
+        fewer = uniform_rows(work, child)
         if family.partition:  # without which it would be the model without parents, for which C was chosen before
             coarse = family.without(*family.partition)
             rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start, fill_zeros, rows_by_part
-from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining
+from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
 from pmdc.table import Codes, Features, Floats
 
 
@@ -129,7 +129,7 @@ class EstimatorLearner:
 
     def fit(self, task: LocalTask) -> EstimatorModels:
         models = [model for model, _ in self._fit_parts(task)]
-        return EstimatorModels(task.n_states, models, self.smooth, IndicatorsBehind(task.input_sizes))
+        return EstimatorModels(task.n_states, models, self.smooth, self._joining(task))
 
     def fit_from(self, task: LocalTask, start: Start | None) -> tuple[EstimatorModels, None]:
         return self.fit(task), None
@@ -182,7 +182,13 @@ class EstimatorLearner:
 
     def design(self, task: LocalTask) -> Floats:
         """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
-        return self.X if task.input_codes is None else IndicatorsBehind(task.input_sizes)(self.X, task.input_codes)
+        return self.X if task.input_codes is None else self._joining(task)(self.X, task.input_codes)
+
+    def _joining(self, task: LocalTask) -> IndicatorsBehind:
+        shares = np.zeros(0)
+        if task.input_codes is not None:
+            shares = state_shares(task.input_codes, task.input_sizes, self.sample_weight)
+        return IndicatorsBehind(task.input_sizes, shares)
 
     def log_likelihood(self, task: LocalTask) -> float:
         return float(sum(value for _, value in self._fit_parts(task)))

@@ -80,23 +80,31 @@ class Rotated:
 
 @dataclass(frozen=True)
 class IndicatorsBefore:
-    """Parents that are inputs, as scaled indicators before the inputs that are there already."""
+    """Parents that are inputs, as scaled indicators before the inputs that are there already.
+
+    An unknown state counts as the average of the states seen in fit.
+    """
 
     sizes: tuple[int, ...]
+    shares: Floats
     affine: Affine
 
     def __call__(self, X: Floats, codes: Codes) -> Floats:
-        return np.hstack([self.affine(one_hot(codes, self.sizes)), X])
+        return np.hstack([self.affine(shares_or_one_hot(codes, self.sizes, self.shares)), X])
 
 
 @dataclass(frozen=True)
 class IndicatorsBehind:
-    """Parents that are inputs, as indicators behind the inputs that are there already."""
+    """Parents that are inputs, as indicators behind the inputs that are there already.
+
+    An unknown state counts as the average of the states seen in fit.
+    """
 
     sizes: tuple[int, ...]
+    shares: Floats
 
     def __call__(self, X: Floats, codes: Codes) -> Floats:
-        return np.hstack([X, one_hot(codes, self.sizes)])
+        return np.hstack([X, shares_or_one_hot(codes, self.sizes, self.shares)])
 
 
 def codes_behind(X: Floats, codes: Codes) -> Floats:
@@ -128,3 +136,17 @@ def one_hot(codes: Codes, sizes: Sequence[int]) -> Floats:
     """Indicator columns of the states of discrete columns; an unknown state (-1) is none of them."""
     blocks: list[Array] = [codes[:, j, None] == np.arange(size) for j, size in enumerate(sizes)]
     return np.hstack([np.empty((len(codes), 0)), *blocks]).astype(float)
+
+
+def shares_or_one_hot(codes: Codes, sizes: Sequence[int], shares: Floats) -> Floats:
+    """Indicator columns of the states of discrete columns; an unknown state (-1) has the shares of all states."""
+    indicators = one_hot(codes, sizes)
+    if (codes < 0).any():
+        unknown = np.repeat(codes < 0, sizes, axis=1)
+        indicators[unknown] = np.broadcast_to(shares, indicators.shape)[unknown]
+    return indicators
+
+
+def state_shares(codes: Codes, sizes: Sequence[int], weights: Floats) -> Floats:
+    """The (weighted) share of each state of discrete columns."""
+    return np.asarray(weights @ one_hot(codes, sizes) / weights.sum(), dtype=float)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pmdc.checks import check_count
 from pmdc.learners.base import LocalTask, Start
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
-from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes
+from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
 
@@ -85,9 +85,12 @@ class Logistic(LogProbaClassifier):
     def check_parameters(self) -> None:
         """Refuse parameters that make no sense; `GBNC` calls this before any work."""
         for name, value in (("C", self.C), ("tol", self.tol)):
-            auto = name == "C" and isinstance(value, str) and value == "auto"
-            if not auto and (not isinstance(value, Real) or not value > 0):
-                raise ValueError(f"{name}={value!r} must be a positive number; C=np.inf means no penalty.")
+            if name == "C" and isinstance(value, str) and value == "auto":
+                continue
+            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+                raise ValueError(
+                    f"{name}={value!r} must be a positive number; C=np.inf means no penalty, C='auto' chooses one."
+                )
         check_count("max_iter", self.max_iter, 1)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Logistic:
@@ -271,10 +274,13 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
-        scale = Affine.identity(sum(task.input_sizes))
-        if task.input_codes is not None and self.standard:
-            scale = Affine.standard(one_hot(task.input_codes, task.input_sizes), self.sample_weight)
-        return IndicatorsBefore(task.input_sizes, scale)
+        width = sum(task.input_sizes)
+        shares, scale = np.zeros(width), Affine.identity(width)
+        if task.input_codes is not None:
+            shares = state_shares(task.input_codes, task.input_sizes, self.sample_weight)
+            if self.standard:
+                scale = Affine.standard(one_hot(task.input_codes, task.input_sizes), self.sample_weight)
+        return IndicatorsBefore(task.input_sizes, shares, scale)
 
     def _fit_groups(
         self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None

@@ -24,8 +24,15 @@ class WarmStarts:
 
     def find(self, child: int, family: Family) -> Any:
         """The start of a family: that of the best one with a parent less."""
-        smaller = ((child, family.without(v)) for v in family.parents)
-        known = [self._kept[key] for key in smaller if key in self._kept]
+        size, dividing, inputs = _size(family), set(family.partition), set(family.inputs)
+        known = [
+            value
+            for (k, other), value in self._kept.items()
+            if k == child
+            and _size(other) == size - 1
+            and dividing.issuperset(other.partition)
+            and inputs.issuperset(other.inputs)
+        ]
         return max(known, key=lambda pair: pair[0], default=(0.0, None))[1]
 
     def keep(self, tasks: Sequence[tuple[int, Family]], scores: Sequence[float], starts: Sequence[Any]) -> None:
