@@ -378,7 +378,7 @@ def test_too_many_candidates_are_restricted_and_said_so():
     assert "prune='definition'" in heuristic.structure_.status
     with pytest.warns(UserWarning, match="12 parent sets .* more than max_candidates=6.*6 sets are left"):
         ways = GBNC(GaussianNB(), max_parents=2, max_candidates=6).fit(X, Y)
-    assert "that max_candidates=6 leaves, and over the" in ways.structure_.status
+    assert "the 6 of 12 parent sets that max_candidates=6 leaves and the" in ways.structure_.status
 
 
 def test_a_huge_fit_warns_before_it_starts(monkeypatch):
@@ -466,22 +466,24 @@ def test_a_declared_category_without_rows_is_as_good_as_unseen():
     frames = [pd.DataFrame({"x": NUMBERS[:, 0], "d": d}) for d in (X["d0"].astype(str), declared)]
     answers = []
     for frame in frames:
-        model = GBNC(GaussianNB(), required_edges=[("d", "y0"), ("y1", "y0")], max_parents=1).fit(frame, Y)
+        edges = [("d", "y0"), ("y1", "y0")]
+        model = GBNC(GaussianNB(), required_edges=edges, max_parents=1, **PAPER).fit(frame, Y)
         with pytest.warns(UserWarning, match="column 'd': 4 row.*Models without that parent"):
             answers.append(np.exp(model.predict_joint(frame[:4].assign(d=["new"] * 4)).log_tables[0]))
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-12)
-    hard = GBNC(GaussianNB(), backoff="none", required_edges=[("d", "y0")]).fit(frames[0], Y)
+    hard = GBNC(GaussianNB(), backoff="none", required_edges=[("d", "y0")], **PAPER).fit(frames[0], Y)
     with pytest.warns(UserWarning, match="backoff='none' the uniform distribution"):
         hard.predict(frames[0][:4].assign(d="new"))
 
 
 def test_a_plan_counts_without_fitting():
-    model = GBNC(max_parents=1, max_discrete_parents=1)
+    model = GBNC(max_parents=1, max_discrete_parents=1, **PAPER)
     plan = model.plan(X, Y)
     # 3 class variables x (none or one of 2 others) x (none or one of 2 features), all with 3 states
     assert plan == (27, 3 * (1 + 2 * 3) * (1 + 2 * 3))
     assert not hasattr(model, "classes_")
-    many = GBNC(max_parents=3, max_discrete_parents=7).plan(*wide_table())
+    assert GBNC(max_parents=1).plan(X, Y) == (9, None), "sets of class variables; their ways are found later"
+    many = GBNC(max_parents=3, max_discrete_parents=7, **PAPER).plan(*wide_table())
     assert many.local_models is None
     assert many.parent_sets > 1_000_000
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -332,6 +333,103 @@ def test_the_guard_costs_no_more_than_the_standard_error_allows():
     ]
     assert scores[0] >= scores[1] >= scores[2]
     assert not GBNC(NaiveBayes(), standard_errors=1e6).fit(data.X, data.Y).structure_.parents["y0"] & set(data.Y)
+
+
+def noise(n=150, K=6, n_features=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.normal(size=n)})
+    for j in range(n_features):
+        X[f"d{j}"] = pd.Categorical(rng.choice(list("abc"), size=n))
+    return X, rng.integers(0, 2, size=(n, K))
+
+
+@pytest.mark.parametrize("conditioning", ["auto", "input", "partition"])
+@pytest.mark.parametrize("limit", [None, 30])
+def test_no_parent_of_any_kind_passes_a_high_guard(conditioning, limit):
+    X, Y = noise()
+    settings = {"conditioning": conditioning, "max_candidates": limit, "max_parents": 1, "max_discrete_parents": 1}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There are .* parent sets")
+        model = GBNC(NaiveBayes(), standard_errors=20, **settings).fit(X, Y)
+    assert not model.graph_.edges
+    assert "that standard_errors=20 leaves" in model.structure_.status
+    edges = [("y4", "y1"), ("d0", "y1")]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There are .* parent sets")
+        model = GBNC(NaiveBayes(), standard_errors=20, required_edges=edges, **settings).fit(X, Y)
+    assert set(model.graph_.edges) == set(edges)
+
+
+@pytest.mark.parametrize("seed", [31, 58, 3])
+def test_no_dag_over_what_was_scored_is_better_without_the_guard(seed):
+    kwargs = {"n_states": 2, "n_continuous": 2, "n_discrete": 3, "n_discrete_states": 3}
+    data = make_network(60, n_class_variables=4, random_state=seed, **kwargs)
+    model = GBNC(NaiveBayes(), max_parents=2, standard_errors=0).fit(data.X, data.Y)
+    names = set(data.Y)
+    best = {}
+    for child, table in model.scores_.items():
+        for parents, score in table.items():
+            key = child, frozenset(parents & names)
+            best[key] = max(score, best.get(key, -np.inf))
+    order = tuple(data.Y)
+    top = max(
+        sum(best.get((child, members), -np.inf) for child, members in zip(order, dag, strict=True))
+        for dag in all_dags(order)
+    )
+    assert model.structure_.score == pytest.approx(top, rel=1e-12)
+    guarded = GBNC(NaiveBayes(), max_parents=2).fit(data.X, data.Y)
+    total = sum(guarded.scores_[child][parents] for child, parents in guarded.structure_.parents.items())
+    assert guarded.structure_.score == pytest.approx(total, rel=1e-12)
+
+
+def test_zero_parents_are_none():
+    X, Y = noise(n_features=0)
+    Y[:, 1:] = Y[:, :1]
+    assert not GBNC(NaiveBayes(), max_parents=0, standard_errors=0).fit(X, Y).graph_.edges
+    chained = GBNC(NaiveBayes(), max_parents=1, standard_errors=0, conditioning="input").fit(X, Y)
+    assert chained.graph_.edges
+
+
+def test_required_inputs_do_not_count():
+    X, Y = noise()
+    edges = [("y0", "y5"), ("y1", "y5"), ("d0", "y5")]
+    limits = {"max_parents": 1, "max_discrete_parents": 0}
+    model = GBNC(NaiveBayes(), conditioning="input", required_edges=edges, **limits).fit(X, Y)
+    assert {"y0", "y1", "d0"} <= set(model.ways_["y5"])
+    with pytest.raises(ValueError, match="more than max_discrete_parents=0"):
+        GBNC(NaiveBayes(), conditioning="partition", required_edges=[("d0", "y5")], **limits).fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(), TREE])
+def test_an_unseen_value_of_an_input_is_no_evidence(estimator):
+    rng = np.random.default_rng(0)
+    d = rng.choice(["a", "b"], p=[0.95, 0.05], size=1000)
+    y = (rng.random(1000) < np.where(d == "a", 0.05, 0.95)).astype(int)
+    X = pd.DataFrame({"x": rng.normal(size=1000), "d": d})
+    model = GBNC(estimator, conditioning="input").fit(X, y)
+    with pytest.warns(UserWarning, match="Where it is an input, it counts as the average of the values seen"):
+        answer = model.predict_proba(X[:50].assign(d="zz"))[:, 1]
+    assert (answer < 0.2).all()
+
+
+def test_forbidden_features_have_no_say_in_the_strength():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 1))
+    y = (x[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
+    X = pd.DataFrame({"x": x[:, 0]})
+    plain = GBNC().fit(X, y).strengths_
+    for j in range(40):
+        X[f"d{j}"] = pd.Categorical(rng.choice(["a", "b"], size=120))
+    forbidden = [(f"d{j}", "y0") for j in range(40)]
+    assert GBNC(forbidden_edges=forbidden).fit(X, y).strengths_ == plain
+
+
+def test_without_backoff_scores_are_not_shrunk():
+    data = table(200, K=3, n_states=2)
+    models = [GBNC(NaiveBayes(), backoff=b, max_parents=1).fit(data.X, data.Y) for b in ("parents", "none")]
+    assert models[0].scores_ != models[1].scores_
+    assert all(level.strength is None for node in models[1]._network.nodes for level in node.levels.values())
+    assert all(level.strength is not None for node in models[0]._network.nodes for level in node.levels.values())
 
 
 @pytest.mark.parametrize("value", [-1, np.inf, "two", None, True])
