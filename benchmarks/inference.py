@@ -362,7 +362,7 @@ def rf1(args: argparse.Namespace) -> Iterator[str]:
     train = np.setdiff1d(np.arange(len(data.X)), data.folds[0])
     rows = data.X.iloc[np.linspace(0, len(data.X) - 1, 1000).astype(int)]
     for name, estimator in (("naive Bayes", NaiveBayes()), ("logistic", Logistic())):
-        model = GBNC(estimator).fit(data.X.iloc[train], data.Y.iloc[train])
+        model = GBNC(estimator, criterion="bic", conditioning="partition").fit(data.X.iloc[train], data.Y.iloc[train])
         network = model._network
         problem = Problem(network.sizes, network.class_parents, network.tables(model._read(rows)))
         yield from headline(f"rf1, {name}, {len(problem):,} rows", problem)
