@@ -9,9 +9,11 @@ from sklearn.naive_bayes import GaussianNB
 
 from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.datasets import load
+from pmdc.learners import Logistic
 
+PAPER = {"criterion": "bic", "conditioning": "partition"}
 ESTIMATORS = {
-    "logistic": None,
+    "logistic": Logistic(),
     "naive-bayes": GaussianNB(),
     "forest": RandomForestClassifier(10, min_samples_leaf=5),
 }
@@ -48,7 +50,19 @@ def test_held_out_log_loss_is_finite(name, estimator, data_dir):
     """With all features; of thyroid's half a million parent sets the best single parents are combined."""
     data = load(name, data_dir)
     train, test = fold_without_a_state(data)
-    model = GBNC(ESTIMATORS[estimator], max_parents=2, max_candidates=210, random_state=0)
+    model = GBNC(ESTIMATORS[estimator], max_parents=2, max_candidates=210, random_state=0, **PAPER)
+    check_finite(model, data, train, test)
+
+
+@pytest.mark.parametrize(("name", "estimator"), [("thyroid", "naive-bayes"), ("waterquality", "logistic")])
+def test_held_out_log_loss_is_finite_with_held_out_scores(name, estimator, data_dir):
+    data = load(name, data_dir)
+    train, test = fold_without_a_state(data)
+    model = GBNC(ESTIMATORS[estimator], max_parents=1)
+    check_finite(model, data, train[:: 1 + len(train) // 2000], test)
+
+
+def check_finite(model, data, train, test):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*could not be fitted on.*|.*more than max_candidates.*")
         warnings.filterwarnings("ignore", message=".*not seen in fit.*")
@@ -75,6 +89,6 @@ def test_restricted_candidates_on_thyroid_say_over_what_they_are_exact(data_dir)
     data = load("thyroid", data_dir)
     rows = slice(0, 1500)
     with pytest.warns(UserWarning, match="527436 parent sets .* more than max_candidates=400"):
-        model = GBNC(GaussianNB(), max_candidates=400).fit(data.X[rows], data.Y[rows])
+        model = GBNC(GaussianNB(), max_candidates=400, **PAPER).fit(data.X[rows], data.Y[rows])
     assert model.structure_.status.startswith("optimal over the ")
     assert model.structure_.status.endswith("of 527436 parent sets that max_candidates=400 leaves")
