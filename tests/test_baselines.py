@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import Enumeration, all_outcomes
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
+from pmdc.learners import Logistic
 
 DATA = make_network(300, n_class_variables=3, n_states=3, n_continuous=2, n_discrete=1, random_state=3)
 X, Y = DATA.X, DATA.Y
@@ -41,8 +42,8 @@ def test_binary_relevance_is_one_classifier_for_each():
 def test_binary_relevance_is_gbnc_without_parents_on_continuous_features():
     numbers = X[["x0", "x1"]]
     for a, b in zip(
-        BinaryRelevance().fit(numbers, Y).predict_proba(numbers),
-        GBNC(max_parents=0).fit(numbers, Y).predict_proba(numbers),
+        BinaryRelevance(Logistic()).fit(numbers, Y).predict_proba(numbers),
+        GBNC(Logistic(), criterion="bic", max_parents=0).fit(numbers, Y).predict_proba(numbers),
         strict=True,
     ):
         np.testing.assert_allclose(a, b, atol=1e-12)

@@ -311,7 +311,11 @@ def test_mixed_ways_give_tables_in_the_order_of_the_parents():
 def test_the_standard_error_is_that_of_a_sum():
     rng = np.random.default_rng(0)
     sums = [rng.normal(size=400).sum() for _ in range(2000)]
-    assert standard_error(rng.normal(size=400)) == pytest.approx(np.std(sums), rel=0.1)
+    own = rng.normal(size=400)
+    assert standard_error(own, np.ones(400)) == pytest.approx(np.std(sums), rel=0.1)
+    weights = rng.integers(1, 4, size=400)
+    repeated = standard_error(np.repeat(own, weights), np.ones(weights.sum()))
+    assert standard_error(own, weights) == pytest.approx(repeated)
 
 
 def test_noise_gets_no_edges_unless_the_guard_is_off():

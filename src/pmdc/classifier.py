@@ -113,8 +113,9 @@ class GBNC(MultiDimensionalClassifier):
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
         best of several ways of the discrete features as many more as luck may have brought; otherwise the class
         variable does without them. 0: whatever scores best.
-    cv : int, default=5
-        The number of folds of ``criterion="cv"``.
+    cv : int, splitter or list of (train, test) rows, default=5
+        The folds of ``criterion="cv"``, in which every row must be held out once. A number takes folds that are alike
+        in all class variables (`pmdc.model_selection.MultiStratifiedKFold`, shuffled).
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
         the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
@@ -207,7 +208,7 @@ class GBNC(MultiDimensionalClassifier):
         criterion: str | criteria.Penalty = "auto",
         conditioning: str = "auto",
         standard_errors: float = 1.0,
-        cv: int = 5,
+        cv: Any = 5,
         prune: str | None = "lemma",
         max_parents: int = 3,
         max_discrete_parents: int = 3,
@@ -460,7 +461,10 @@ class GBNC(MultiDimensionalClassifier):
         errors = self.standard_errors
         if isinstance(errors, bool) or not isinstance(errors, Real) or not 0 <= errors < np.inf:
             raise ValueError(f"standard_errors={errors!r} must be a number of at least 0; 0 switches the guard off.")
-        check_count("cv", self.cv, 2)
+        if isinstance(self.cv, Real):
+            check_count("cv", self.cv, 2)
+        elif not hasattr(self.cv, "split") and not isinstance(self.cv, Iterable):
+            raise ValueError(f"cv={self.cv!r} must be a number of folds, a splitter or a list of (train, test) rows.")
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
         check_time_limit(self.time_limit)

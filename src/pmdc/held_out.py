@@ -19,9 +19,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.model_selection import check_cv
 
 from pmdc.families import Family, local_task
 from pmdc.learners.base import LocalLearner, Start
@@ -67,7 +69,8 @@ class LeaveOneOut:
     ) -> Rows:
         task = local_task(child, family, codes, sizes)
         log_proba, own = learner.leave_one_out(task, start)
-        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - learner.sample_weight
+        leaves = np.minimum(learner.sample_weight, 1.0)
+        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - leaves
         return Rows(log_proba, np.maximum(weight, 0.0), own)
 
 
@@ -95,15 +98,26 @@ class CrossValidation:
     fold: Codes
 
     @classmethod
-    def of(cls, codes: Codes, n_folds: int) -> CrossValidation:
-        """Folds in which all class variables have about the same shares of states, the same for every parent set."""
-        fold = np.zeros(len(codes), dtype=np.int64)
-        if len(codes) > 1:
-            splitter = MultiStratifiedKFold(min(n_folds, len(codes)), shuffle=True, random_state=0)
-            with warnings.catch_warnings():  # states with fewer rows than folds are what back-off is for
-                warnings.simplefilter("ignore", UserWarning)
-                for number, (_, test) in enumerate(splitter.split(codes, codes)):
-                    fold[test] = number
+    def of(cls, codes: Codes, cv: Any) -> CrossValidation:
+        """Folds, the same for every family: those of a splitter or of a list of (training rows, test rows).
+
+        With a number, folds in which all class variables have about the same shares of states.
+        """
+        fold = np.full(len(codes), -1)
+        if len(codes) == 1:
+            return cls(np.zeros(1, dtype=np.int64))
+        if isinstance(cv, Integral):
+            cv = MultiStratifiedKFold(min(int(cv), len(codes)), shuffle=True, random_state=0)
+        with warnings.catch_warnings():  # states with fewer rows than folds are what back-off is for
+            warnings.simplefilter("ignore", UserWarning)
+            for number, (_, test) in enumerate(check_cv(cv).split(codes, codes)):
+                if (fold[test] >= 0).any():
+                    raise ValueError(f"cv={cv!r} holds rows out more than once: every row must be in one test fold.")
+                fold[test] = number
+        if (fold < 0).any():
+            raise ValueError(
+                f"cv={cv!r} never holds row {int(np.argmax(fold < 0))} out: every row must be in one test fold."
+            )
         return cls(fold)
 
     def __call__(
@@ -134,7 +148,7 @@ class CrossValidation:
         return Rows(log_proba, weight, starts)
 
 
-def make_evaluator(criterion: str, learner: LocalLearner, classes: Codes, n_folds: int) -> Evaluator:
+def make_evaluator(criterion: str, learner: LocalLearner, classes: Codes, cv: Any) -> Evaluator:
     """The evaluator behind a held-out criterion."""
     closed = hasattr(learner, "leave_one_out")
     if criterion == "loo" and not closed:
@@ -146,7 +160,7 @@ def make_evaluator(criterion: str, learner: LocalLearner, classes: Codes, n_fold
         return LeaveOneOut()
     if getattr(learner, "has_out_of_bag", False):
         return OutOfBag()
-    return CrossValidation.of(classes, n_folds)
+    return CrossValidation.of(classes, cv)
 
 
 def shrink(rows: Rows, fewer: Floats, sample_weight: Floats) -> tuple[Floats, float]:

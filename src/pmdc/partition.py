@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,12 @@ class Partition:
         observed, self.part = _unique(_numbers(codes, self.parents, own), math.prod(own))
         self.n_parts = len(observed)
         self.configurations = Configurations(self.parents, own, observed)
+
+    def take(self, rows: Codes) -> Partition:
+        """The same parts with other rows of the table, each as often as it is asked for; every part must keep one."""
+        other = copy(self)
+        other.part = self.part[rows]
+        return other
 
     def weights(self, sample_weight: Floats) -> Floats:
         """The sum of the weights of the rows of each part."""

@@ -333,7 +333,7 @@ class HeldOutScores(Scores):
         if gain <= 0 or not self.guard:
             return gain > 0
         errors = self.guard + math.sqrt(2 * math.log(among))
-        return gain > errors * standard_error(self.work.learner.sample_weight * (value - self.rows(child, other)))
+        return gain > errors * standard_error(value - self.rows(child, other), self.work.learner.sample_weight)
 
     def offered(self, child: int, family: Family) -> bool:
         return (child, family) not in self._refused
@@ -351,10 +351,13 @@ def uniform_rows(work: Rowwise, child: int) -> Floats:
     return np.full(len(work.codes), -np.log(work.sizes[child]))
 
 
-def standard_error(differences: Floats) -> float:
-    """The standard error of the sum of independent differences."""
-    n = len(differences)
-    return float(np.sqrt(n) * differences.std(ddof=1)) if n > 1 else np.inf
+def standard_error(differences: Floats, weights: Floats) -> float:
+    """The standard error of the weighted sum of independent differences; a row of weight 3 counts as three rows."""
+    n = weights.sum()
+    if n <= 1.0:
+        return np.inf
+    mean = np.dot(weights, differences) / n
+    return math.sqrt(n * np.dot(weights, (differences - mean) ** 2) / (n - 1.0))
 
 
 def _held_out(tasks: Sequence[Any], work: Rowwise, evaluator: Evaluator) -> list[tuple[Rows, Any]]:

@@ -159,9 +159,10 @@ def test_a_path_of_strengths():
 def test_both_paths_choose_the_same_network(monkeypatch):
     data = make_network(400, n_class_variables=4, random_state=3)
     estimator = LogisticRegression(tol=1e-8, max_iter=1000)
-    engine = GBNC(estimator).fit(data.X, data.Y)
+    settings = {"criterion": "bic", "conditioning": "partition"}
+    engine = GBNC(estimator, **settings).fit(data.X, data.Y)
     monkeypatch.setattr("pmdc.learners._is_plain_logistic", lambda estimator: False)
-    loop = GBNC(estimator).fit(data.X, data.Y)
+    loop = GBNC(estimator, **settings).fit(data.X, data.Y)
     assert engine.structure_.parents == loop.structure_.parents
     assert engine.structure_.score == pytest.approx(loop.structure_.score, rel=1e-6)
     for a, b in zip(engine.predict_proba(data.X), loop.predict_proba(data.X), strict=True):
@@ -367,7 +368,7 @@ def test_leave_one_out_is_a_refit_without_the_row(m, parents, inputs, weighted, 
     X, y = problem(kind, n, 2, m)
     rng = np.random.default_rng(1)
     codes, sizes = np.column_stack([y, rng.integers(0, 3, n), rng.integers(0, 2, n)]), (m, 3, 2)
-    weights = rng.uniform(0.5, 2.0, size=n) if weighted else np.ones(n)
+    weights = rng.uniform(0.25, 1.0, size=n) if weighted else np.ones(n)
     learner = make_learner(Logistic(C=C), numbers(X), weights, weighted=weighted)
     # Forty rows for six coefficients that hardly anything holds back.
     compare(learner, codes, sizes, parents, inputs, error=0.02 if (m, parents, C) != (3, (1,), 100.0) else 0.04)
@@ -382,6 +383,20 @@ def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
     X, y = problem("plain", n, d, m)
     learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
     compare(learner, y[:, None], (m,), (), rows=np.arange(0, n, n // 8), error=error)
+
+
+def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():
+    rng = np.random.default_rng(1)
+    X, y = problem("plain", 120, 2, 3)
+    codes, sizes = np.column_stack([y, rng.integers(0, 3, 120)]), (3, 3)
+    times = rng.integers(1, 4, 120)
+    rows, first = np.repeat(np.arange(120), times), np.cumsum(times) - times
+    for parents, inputs in [((), ()), ((1,), ()), ((), (1,))]:
+        learner = make_learner(Logistic(), numbers(X), times.astype(float), weighted=True)
+        longer = make_learner(Logistic(), numbers(X[rows]), np.ones(len(rows)), weighted=False)
+        answer = learner.leave_one_out(local_task(codes, sizes, parents, inputs))[0]
+        expected = longer.leave_one_out(local_task(codes[rows], sizes, parents, inputs))[0][first]
+        np.testing.assert_allclose(answer, expected, atol=2e-3)
 
 
 @pytest.mark.parametrize(("name", "every"), [("emotions", 15), ("edm", 1)])

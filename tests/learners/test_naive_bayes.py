@@ -121,9 +121,10 @@ def test_a_value_never_seen_says_nothing():
 
 def test_both_paths_choose_the_same_network(monkeypatch):
     data = make_network(400, n_class_variables=4, random_state=3)
-    engine = GBNC(GaussianNB()).fit(data.X, data.Y)
+    settings = {"criterion": "bic", "conditioning": "partition"}
+    engine = GBNC(GaussianNB(), **settings).fit(data.X, data.Y)
     monkeypatch.setattr("pmdc.learners._is_plain_naive_bayes", lambda estimator, sizes: False)
-    loop = GBNC(GaussianNB()).fit(data.X, data.Y)
+    loop = GBNC(GaussianNB(), **settings).fit(data.X, data.Y)
     assert engine.structure_.parents == loop.structure_.parents
     for a, b in zip(engine.predict_proba(data.X), loop.predict_proba(data.X), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-8)
@@ -204,7 +205,7 @@ def refits(X, discrete, sizes, codes, parents, inputs, weights, **options):
 def test_leave_one_out_is_what_refits_answer(kind, discrete, weighted, smooth):
     rng = np.random.default_rng(5)
     X, codes = table(kind, rng)
-    weights = {"no": np.ones(60), "yes": rng.uniform(0.1, 3.0, 60), "very unequal": 10 ** rng.uniform(-6, 6, 60)}
+    weights = {"no": np.ones(60), "yes": rng.uniform(0.1, 1.0, 60), "very unequal": 10 ** rng.uniform(-12, 0, 60)}
     sizes = (2, 5) if discrete in ("own", "both") else ()
     values = (rng.random((60, len(sizes))) * sizes).astype(int)
     values[::11] = -1  # missing
@@ -217,6 +218,21 @@ def test_leave_one_out_is_what_refits_answer(kind, discrete, weighted, smooth):
         _, group, rows = np.unique(codes[:, [0, *parents]], axis=0, return_inverse=True, return_counts=True)
         np.testing.assert_array_equal(answer == -np.inf, rows[group] == 1)
         assert start is None
+
+
+def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():
+    rng = np.random.default_rng(7)
+    X, codes = table("plain", rng)
+    times = rng.integers(1, 4, 60)
+    rows = np.repeat(np.arange(60), times)
+    nothing = np.empty((60, 0), dtype=int)
+    for parents in [(), (1,), (1, 2)]:
+        problem = X, nothing, (), codes, parents, ()
+        learner, task = learner_and_task(np.arange(60), *problem, times.astype(float))
+        longer, longer_task = learner_and_task(rows, *problem, np.ones(60))
+        first = np.cumsum(times) - times
+        expected = longer.leave_one_out(longer_task)[0][first]
+        np.testing.assert_allclose(learner.leave_one_out(task)[0], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_uniform_parts_stay_uniform_when_one_row_is_left_out():

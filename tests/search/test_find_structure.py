@@ -129,7 +129,8 @@ def test_methods_agree_on_scores_of_random_data(first):
 def test_methods_agree_on_scores_of_real_tables(name, data_dir):
     data = load(name, data_dir)
     rows = np.linspace(0, len(data.X) - 1, min(1000, len(data.X))).astype(int)
-    model = GBNC(NaiveBayes(), max_parents=2, max_discrete_parents=0, prune=None)
+    settings = {"criterion": "bic", "conditioning": "partition"}
+    model = GBNC(NaiveBayes(), max_parents=2, max_discrete_parents=0, prune=None, **settings)
     model.fit(data.X.iloc[rows], data.Y.iloc[rows])
     check_agreement(model.scores_)
     assert model.structure_.score == pytest.approx(find_structure(model.scores_).score, rel=1e-12)

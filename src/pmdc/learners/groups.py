@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -198,10 +198,24 @@ class GroupedLearner(ABC, Generic[Models]):
         """
 
     def leave_one_out(self, task: LocalTask, start: Start | None = None) -> tuple[Floats, Start | None]:
-        """The log-probability of the state of each row by models fitted without this row, and a start as above."""
+        """The log-probability of the state of each row by models fitted without this row, and a start as above.
+
+        A row of weight 3 is three rows, of which one leaves: what leaves is a weight of 1, or all that the row has.
+        """
         X = self.design(task)
         models = self._fit_to(task, X, start)
-        return self._leave_one_out(task, X, models), models.start(task)
+        heavy = np.flatnonzero(self.sample_weight > 1.0)
+        if not len(heavy):
+            return self._leave_one_out(task, X, models), models.start(task)
+        # What stays of a heavy row becomes a row of its own.
+        rows = np.concatenate([np.arange(len(X)), heavy])
+        split = self.on(rows)
+        split.sample_weight = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
+        codes = None if task.input_codes is None else task.input_codes[rows]
+        parts = task.partition.take(rows)
+        longer, X = replace(task, codes=task.codes[rows], partition=parts, input_codes=codes), X[rows]
+        own = models.start(task)
+        return split._leave_one_out(longer, X, split._fit_to(longer, X, own))[: len(task.codes)], own
 
     def log_likelihood(self, task: LocalTask) -> float:
         return self.log_likelihood_from(task, None)[0]

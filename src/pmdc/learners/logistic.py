@@ -242,15 +242,15 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
 
     def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> LogisticModels:
         if self.auto:
-            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, X, start))
+            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, start))
         return super()._fit_to(task, X, start)
 
-    def _held_out(self, task: LocalTask, X: Floats, start: Start | None) -> tuple[float, Start | None]:
+    def _held_out(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
         """The leave-one-out log-likelihood; states that a model knows nothing of share what one row is worth."""
-        models = self._fit_to(task, X, start)
-        rows = self._leave_one_out(task, X, models)
-        least = -np.log(task.n_states) - np.log1p(models.part_weights[task.partition.part])
-        return float(np.dot(self.sample_weight, np.maximum(rows, least))), models.start(task)
+        rows, start = self.leave_one_out(task, start)
+        weights = task.partition.weights(self.sample_weight)
+        least = -np.log(task.n_states) - np.log1p(weights[task.partition.part])
+        return float(np.dot(self.sample_weight, np.maximum(rows, least))), start
 
     def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
         from pmdc.learners import leave_one_out
