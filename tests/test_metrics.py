@@ -412,6 +412,7 @@ PLAIN_MODELS = [MultiOutputClassifier(GaussianNB()), DecisionTreeClassifier(max_
 
 def expected_scores(model, X, Y):
     """All scores of a fitted model, by the functions."""
+    model = getattr(model, "best_estimator_", model)
     inner = model[-1] if hasattr(model, "steps") else model
     offered = hasattr(inner, "predict_joint") and inner.loss in ("hamming", "subset")
     decision = model.predict(X, loss="sub-exact") if offered else model.predict(X)
