@@ -56,7 +56,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "guard 0.5": {"standard_errors": 0.5},
     "guard 2": {"standard_errors": 2},
     "cv": {"criterion": "cv"},
-    "partition": {"conditioning": "partition"},
+    "partition": {"conditioning": "partition", "max_discrete_parents": 2},
     "input": {"conditioning": "input"},
     "C = 1": {"estimator": Logistic(C=1.0)},
     "bic": {"criterion": "bic"},
