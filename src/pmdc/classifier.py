@@ -108,7 +108,7 @@ class GBNC(MultiDimensionalClassifier):
         How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
         "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
         discrete feature may be left out, by a search with a budget (`pmdc.candidates.FamilySearch`). Unless it is
-        "partition", binary relevance and the chain in the order of the columns are always among the candidates.
+        "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     standard_errors : float, default=1.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
         best of several ways of the discrete features as many more as luck may have brought; otherwise the class
@@ -148,7 +148,8 @@ class GBNC(MultiDimensionalClassifier):
         only absent states are), so that nothing has probability zero. "none": zero for absent states, the uniform
         distribution for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
     memory_budget : int, default=2**30
-        Bytes that the search of the structure may use, and inference besides its input and output. A structure for
+        Bytes that the search of the structure may use, those for held-out rows that families are compared by (beyond
+        it they are computed again), and those of inference besides its input and output. A structure for
         which a single row needs more is refused by `fit`, with the numbers.
     n_jobs : int, default=None
         Parallel workers for the local models, as in joblib. The result does not depend on it.
