@@ -25,7 +25,9 @@ to be the same without the row, so these axes add to d_i by themselves. Where th
 for one factor, H, and with it A_i and W_i, are taken as diagonal in the contrasts.
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
-a weak penalty the probabilities are too high, though lower than those of the models with the row.
+a weak penalty. So rows whose scores it changes by more than `_FAR` go on from there to the optimum without them, by
+conjugate gradients: those that change most first, as far as the work of a part is no more than `_WORK`. The other rows,
+and those of parts with too many rows, coefficients or states for that, are left where the one step has brought them.
 """
 
 from __future__ import annotations
@@ -39,8 +41,13 @@ from pmdc.learners.newton import (
     _contrasts,
     _energy,
     _factor,
+    _gradient,
+    _inner,
     _local_states,
+    _move,
+    _penalty,
     _scores,
+    _search,
     _softmax,
     _take_rows,
     _variance,
@@ -59,6 +66,18 @@ _NEGLIGIBLE = 0.02
 
 _SURE = 1e-2
 """A row stays as it is where its probability of all other states cannot change by more than this share."""
+
+_FAR = 1.0
+"""A change of scores, between two states, after which a row goes on to the optimum without it."""
+
+_WORK = 1e7
+"""What all the rows of a part that do so may cost: rows times rows times coefficients. A second at most."""
+
+_STEPS = 50
+"""The most steps of a row."""
+
+_CLOSE = 1e-6
+"""The optimum is near enough when the next step promises less than this share of the objective."""
 
 _SOME = 256
 """Rows of a matrix product of which the answer should stay near the processor."""
@@ -108,7 +127,7 @@ def scores_without(
                 if number[p, s] >= 0:
                     B[local[s]] = coef[number[p, s]]
             _scores(A[:n], B, np.eye(m), S)
-            _leave(A[:n], y[:n], w[:n], ridge, S, Z, Z32)
+            _leave(A[:n], y[:n], w[:n], ridge, B, S, Z, Z32)
         for r in range(n):
             for s in range(n_states):
                 if number[p, s] >= 0:
@@ -116,8 +135,10 @@ def scores_without(
 
 
 @compiled()
-def _leave(A: Floats, y: Codes, w: Floats, ridge: float, S: Floats, Z: Floats, Z32: npt.NDArray[np.float32]) -> None:
-    """Change the scores S of the rows of a part to those without the row."""
+def _leave(
+    A: Floats, y: Codes, w: Floats, ridge: float, B: Floats, S: Floats, Z: Floats, Z32: npt.NDArray[np.float32]
+) -> None:
+    """Change the scores S of the rows of a part, by the coefficients B, to those without the row."""
     n, k = A.shape
     m = S.shape[1]
     Q = _contrasts(m)
@@ -141,7 +162,10 @@ def _leave(A: Floats, y: Codes, w: Floats, ridge: float, S: Floats, Z: Floats, Z
         Y = np.empty((len(some), width))
         inner = _inner_products(_first_axes(A, some, Y), U)
     last = _last_axes(A, some, diagonal, width)
+    before = S.copy()
     _change(S, y, w, P, Q, some, inner, last, apart)
+    T = B[1:] - B[:1] if m == 2 else np.dot(Q.T, B)
+    _follow(A, y, w, ridge, Q, T, P, before, U, diagonal, width, some, S)
 
 
 @compiled()
@@ -294,3 +318,101 @@ def _cholesky_in_place(N: Floats, least: float) -> None:
             for h in range(f):
                 total -= N[e, h] * N[f, h]
             N[e, f] = np.sqrt(max(total, least)) if e == f else total / N[f, f]
+
+
+@compiled()
+def _follow(
+    A: Floats,
+    y: Codes,
+    w: Floats,
+    ridge: float,
+    Q: Floats,
+    T: Floats,
+    P: Floats,
+    before: Floats,
+    V: Floats,
+    diagonal: Floats,
+    width: int,
+    rows: Codes,
+    S: Floats,
+) -> None:
+    """Go on to the optimum without the row from those rows for which the step S - before is long.
+
+    Conjugate gradients (Polak and Ribiere's), preconditioned by H. T, P and `before` are the coefficients,
+    probabilities and scores with the row, V the inverses of the factors of H.
+    """
+    n, k = A.shape
+    m, v = Q.shape
+    far = _far(y, m, before, rows, S, int(_WORK / (n * k * v)))
+    if not len(far):
+        return
+    there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
+    grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
+    for i in far:
+        weight, w[i] = w[i], 0.0
+        there[:], at[:] = before, T
+        value = _softmax(there, change, 0.0, y, w, p)[0] + _penalty(T, T, ridge) / 2
+        # The first step is known by what it does to the row, d: H step = w J (r + W d).
+        d = before[i] - S[i]
+        mean = np.dot(P[i], d)
+        for e in range(v):
+            residual, bend = Q[y[i], e], 0.0
+            for a in range(m) if v < m else range(e, e + 1):
+                residual -= Q[a, e] * P[i, a]
+                bend += Q[a, e] * P[i, a] * (d[a] - mean)
+            for j in range(k):
+                grad[e, j] = weight * residual * A[i, j]
+                last[e, j] = weight * (residual + bend) * A[i, j]
+        _solve(V, diagonal, width, last, step)
+        power = _inner(step, grad)
+        for _ in range(_STEPS):
+            gain = _inner(step, grad) / 2
+            if not gain > _CLOSE * value:
+                break
+            _scores(A, step, Q, change)
+            size, value = _search(there, change, y, w, p, at, step, ridge, value, gain)
+            if size == 0.0:
+                break
+            _move(at, step, size)
+            _move(there, change, size)
+            last[:] = grad
+            _gradient(A, y, w, p, Q, at, ridge, grad)
+            _solve(V, diagonal, width, grad, solved)
+            new_power = _inner(solved, grad)
+            share = (new_power - _inner(solved, last)) / power
+            if share > 0.0 and share * _inner(step, grad) > -0.5 * new_power:  # otherwise it starts anew
+                _move(solved, step, -share)
+            step, solved = solved, step
+            power = new_power
+        S[i] = there[i]
+        w[i] = weight
+
+
+@compiled()
+def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats, most: int) -> Codes:
+    """The rows whose scores change by more than `_FAR`, those that change most first, and at most so many."""
+    counts = np.zeros(m)
+    for i in range(len(y)):
+        counts[y[i]] += 1
+    length = np.zeros(len(rows))
+    for r in range(len(rows)):
+        i = rows[r]
+        if counts[y[i]] > 1:  # the others know nothing of its state: there is no optimum without it
+            change = S[i] - before[i]
+            length[r] = change.max() - change.min()
+    order = np.argsort(-length)
+    return rows[order[: min(most, np.sum(length > _FAR))]]
+
+
+@compiled()
+def _solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> None:
+    """H^-1 grad, by the inverses V of its factors and the diagonal along the last axes."""
+    v, k = grad.shape
+    each = v // V.shape[0]
+    for b in range(V.shape[0]):
+        first, last = b * each, (b + 1) * each
+        x = np.ascontiguousarray(grad[first:last, :width]).ravel()
+        out[first:last, :width] = np.dot(V[b], np.dot(x, V[b])).reshape(each, width)
+    for e in range(v):
+        for j in range(width, k):
+            out[e, j] = grad[e, j] / diagonal[e, j]

@@ -250,7 +250,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         rows, start = self.leave_one_out(task, start)
         weights = task.partition.weights(self.sample_weight)
         least = -np.log(task.n_states) - np.log1p(weights[task.partition.part])
-        return float(np.dot(self.sample_weight, np.maximum(rows, least))), start
+        return float(np.dot(self.sample_weight, np.where(np.isneginf(rows), least, rows))), start
 
     def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
         from pmdc.learners import leave_one_out
