@@ -67,7 +67,7 @@ _NEGLIGIBLE = 0.02
 _SURE = 1e-2
 """A row stays as it is where its probability of all other states cannot change by more than this share."""
 
-_FAR = 1.0
+_FAR = 0.5
 """A change of scores, between two states, after which a row goes on to the optimum without it."""
 
 _WORK = 1e7
