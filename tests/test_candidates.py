@@ -9,16 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import best_score
-from pmdc.candidates import (
-    ParentRules,
-    backoff_chain,
-    predicted_models,
-    restrict,
-    score_parent_sets,
-    settle_families,
-)
+from pmdc.candidates import ParentRules, predicted_models, restrict, score_parent_sets
 from pmdc.criteria import Size, penalty_of
 from pmdc.families import Family
+from pmdc.family_search import backoff_chain, settle_families
 
 K, P = 3, 2  # class variables 0, 1, 2 and discrete features 3, 4
 

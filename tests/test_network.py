@@ -10,8 +10,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pmdc.candidates import backoff_chains
 from pmdc.families import Family
+from pmdc.family_search import backoff_chains
 from pmdc.learners import Logistic, make_learner
 from pmdc.network import Network, fit_node
 from pmdc.table import Features

@@ -24,35 +24,31 @@ from sklearn.linear_model import SGDClassifier
 
 from pmdc import criteria
 from pmdc.base import MultiDimensionalClassifier
-from pmdc.candidates import (
-    PRUNING,
-    WAYS,
-    FamilySearch,
-    FamilyTable,
-    ParentRules,
-    ScoreTable,
-    backoff_chains,
-    classes_alone,
-    everything,
-    predicted_models,
-    restrict,
-    score_parent_sets,
-    settle_families,
-)
+from pmdc.candidates import PRUNING, ParentRules, ScoreTable, predicted_models, restrict, score_parent_sets
 from pmdc.checks import check_choice, check_count
 from pmdc.edges import parent_rules
 from pmdc.families import Family, ParentSet
+from pmdc.family_search import (
+    WAYS,
+    FamilySearch,
+    FamilyTable,
+    backoff_chains,
+    classes_alone,
+    settle_families,
+)
 from pmdc.held_out import make_evaluator
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.decisions import LossLike
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from pmdc.learners import make_learner
+from pmdc.learners.base import Adjustable
 from pmdc.learners.inputs import one_hot
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
-from pmdc.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores, choose_strengths
+from pmdc.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores
 from pmdc.search import METHODS, Structure, find_structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
+from pmdc.strengths import choose_strengths
 from pmdc.table import Codes, Features, Floats
 
 if TYPE_CHECKING:
@@ -107,7 +103,7 @@ class GBNC(MultiDimensionalClassifier):
     conditioning : {"auto", "partition", "input"}, default="auto"
         How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
         "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
-        discrete feature may be left out, by a search with a budget (`pmdc.candidates.FamilySearch`). Unless it is
+        discrete feature may be left out, by a search with a budget (`pmdc.family_search.FamilySearch`). Unless it is
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     standard_errors : float, default=1.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
@@ -371,45 +367,22 @@ class GBNC(MultiDimensionalClassifier):
     def _with_strengths(
         self, work: Rowwise, rules: Sequence[ParentRules], names: Sequence[str], parallel: Parallel
     ) -> Rowwise:
-        """Choose C for each class variable, where it is to be chosen.
-
-        Once for its models without class variables as parents, and once for those with: there from the best family
-        with one, as parents say what features would have to, and divide the rows.
-        """
-        if not getattr(work.learner, "auto", False):
+        """C for the models of each class variable, where it is to be chosen."""
+        if not isinstance(work.learner, Adjustable) or not work.learner.auto:
             return work
         criterion = str(self.criterion) if criteria.is_held_out(self.criterion) else "loo"
         evaluator = make_evaluator(criterion, work.learner, self._class_codes(work), self.cv)
-
-        def choose(families: Sequence[Family], work: Rowwise) -> list[float]:
-            tasks = [[task] for task in enumerate(families)]
-            return [C for answer in parallel(choose_strengths, tasks, work, evaluator) for C in answer]
-
-        alone = [
-            Family(()) if self.conditioning == "partition" else everything(rule).without(*range(len(rules)))
-            for rule in rules
-        ]
-        without = choose(alone, work)
-        work = replace(work, strengths=tuple((C, C) for C in without))
-        if not self.max_parents or len(rules) == 1:
-            return work
-        scores = self._make_scores(work, rules, names, parallel)
-        singles: list[tuple[int, Family]] = list(enumerate(alone))
-        for rule in rules:
-            for v in (v for v in (*rule.optional, *rule.required) if v < len(rules)):
-                if self.conditioning != "partition":
-                    singles.append((rule.child, alone[rule.child].feed(v)))
-                if self.conditioning != "input":
-                    singles.append((rule.child, alone[rule.child].divide_by(v)))
-        scores(singles)
-        best = [
-            max((f for f in table if f.classes(len(rules))), key=table.__getitem__, default=alone[child])
-            for child, table in enumerate(scores.known)
-        ]
-        both = choose(best, work)
-        told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in zip(without, both, strict=True))
+        work = choose_strengths(
+            work,
+            rules,
+            self.conditioning,
+            evaluator,
+            lambda work: self._make_scores(work, rules, names, parallel),
+            parallel,
+        )
+        told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in work.strengths or ())
         self._say(f"strength C of each class variable (with class variables as parents): {told}")
-        return replace(work, strengths=tuple(zip(without, both, strict=True)))
+        return work
 
     def _class_codes(self, work: Rowwise) -> Codes:
         return work.codes[:, : len(self._classes.names)]

@@ -11,15 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from pmdc.families import Family, ParentSet, local_task
 from pmdc.held_out import Evaluator, Rows, shrink
-from pmdc.learners.base import TINY, LocalLearner
+from pmdc.learners.base import TINY, Adjustable, LocalLearner
 from pmdc.learners.starts import WarmStarts
 from pmdc.table import Codes, Floats
 
@@ -60,7 +59,7 @@ class Rowwise:
         if self.strengths is None:
             return self.learner
         strength = self.strengths[child][bool(family.classes(self.n_classes))]
-        return self.learner.with_strength(strength)  # type: ignore[attr-defined]
+        return cast(Adjustable, self.learner).with_strength(strength)
 
 
 class Scores(ABC):
@@ -366,26 +365,3 @@ def _held_out(tasks: Sequence[Any], work: Rowwise, evaluator: Evaluator) -> list
         rows = evaluator(work.learner_of(child, family), child, family, work.codes, work.sizes, start)
         answers.append((Rows(rows.log_proba, rows.weight), rows.start if wanted else None))
     return answers
-
-
-def choose_strengths(tasks: Sequence[Task], work: Rowwise, evaluator: Evaluator) -> list[float]:
-    """For each class variable the strength C under which held-out rows of a family have the greatest log-likelihood."""
-    weights = work.learner.sample_weight
-    chosen = []
-    for child, family in tasks:
-        fewer = uniform_rows(work, child)
-        if family.partition:  # without which it would be the model without parents, for which C was chosen before
-            coarse = family.without(*family.partition)
-            rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)
-            fewer = shrink(rows, fewer, weights)[0]
-        score = partial(_held_out_score, work, evaluator, child, family, fewer)
-        chosen.append(work.learner.choose_strength(score))  # type: ignore[attr-defined]
-    return chosen
-
-
-def _held_out_score(
-    work: Rowwise, evaluator: Evaluator, child: int, family: Family, fewer: Floats, learner: Any, start: Any
-) -> tuple[float, Any]:
-    rows = evaluator(learner, child, family, work.codes, work.sizes, start)
-    weights = work.learner.sample_weight
-    return float(np.dot(weights, shrink(rows, fewer, weights)[0])), rows.start

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,25 @@ class LocalLearner(Protocol):
 
     def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
         """The same, from the models of a coarser partition, and what finer partitions may start from."""
+
+
+@runtime_checkable
+class Adjustable(LocalLearner, Protocol):
+    """A learner whose models have a penalty, of the strength C, which may be chosen for them."""
+
+    auto: bool
+    """Whether it is to be chosen."""
+
+    def with_strength(self, C: float) -> Self:
+        """The same learner with another strength of the penalty."""
+
+    def choose_strength(self, score: Callable[[Any, Start | None], tuple[float, Start | None]]) -> float:
+        """The strength C of the greatest score, where each model starts from the one before.
+
+        Parameters
+        ----------
+        score : function (learner with a strength, start) -> score, start for the next
+        """
 
 
 def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
