@@ -54,7 +54,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "guard 0": {"standard_errors": 0},
     "guard 0.5": {"standard_errors": 0.5},
-    "guard 2": {"standard_errors": 2},
+    "guard 1": {"standard_errors": 1},
     "cv": {"criterion": "cv"},
     "partition": {"conditioning": "partition", "max_discrete_parents": 2},
     "input": {"conditioning": "input"},
