@@ -1,0 +1,270 @@
+"""Files with fitted models: `save` and `load`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from pmdc.base import MultiDimensionalClassifier
+from pmdc.extras import require
+from pmdc.saving.plain import MODELS, Reader, Writer
+from pmdc.saving.values import CannotSaveError
+
+FORMAT = 1
+"""The version of the format. A change of the plain data raises it, and `_model` then brings older data up to date."""
+
+_MEMBER = "pmdc.json"
+_MOST_BYTES, _MOST_RATIO = 2**30, 200
+"""Above both, an archive would unfold to more than a model has any use for."""
+
+
+def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier to a file that `load` reads.
+
+    The file holds the fitted models, no rows of the table and no code. It is written beside its place and then put
+    there: whatever happens, there is the whole new file or what was there before.
+
+    Parameters
+    ----------
+    model : GBNC, BinaryRelevance, ClassifierChain, ChainEnsemble or ClassPowerset
+        A fitted one.
+    path : str or path
+        The file. By custom its name ends in ``.skops``.
+
+    Raises
+    ------
+    ValueError
+        If something in the model cannot be saved, such as a lambda given as a parameter.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pmdc
+    >>> from pmdc.datasets import make_network
+    >>> data = make_network(200, random_state=0)
+    >>> model = pmdc.GBNC(max_parents=1).fit(data.X, data.Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pmdc.save(model, os.path.join(folder, "model.skops"))
+    ...     again = pmdc.load(os.path.join(folder, "model.skops"))
+    >>> bool((again.predict(data.X) == model.predict(data.X)).all(axis=None))
+    True
+    """
+    if type(model) not in MODELS.values():
+        raise TypeError(
+            f"model is of type {type(model).__name__}: save takes {', '.join(MODELS)}. Of a search save "
+            "`best_estimator_`, of a pipeline its last step."
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before it is saved.") from None
+    _write(Path(path), _archive(model))
+
+
+def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> Any:
+    """Read a classifier from a file that `save` has written.
+
+    Nothing in the file is run. Types that are not known to be safe, such as those of your own estimators, are refused
+    and listed.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    trusted : sequence of str or types
+        Names of types that you trust nevertheless, as the error lists them, because you know who wrote the file.
+
+    Returns
+    -------
+    GBNC, BinaryRelevance, ClassifierChain, ChainEnsemble or ClassPowerset
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of `save`, is damaged, was written by a later version, or holds types that are not
+        trusted.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(trusted, (str, bool)):
+        raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as the error lists them.")
+    path = Path(path)
+    skops = require("skops.io")
+    try:
+        with path.open("rb") as file:
+            return _read(file, path, list(trusted), skops)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+# Writing --------------------------------------------------------------------------------------------------------
+
+
+def _archive(model: MultiDimensionalClassifier) -> bytes:
+    skops = require("skops.io")
+    writer = Writer()
+    try:
+        plain = writer.write(model)
+    except CannotSaveError as error:
+        raise ValueError(f"the model cannot be saved: {error}.") from None
+    _check_objects(writer.objects, skops)
+    rest = {"arrays": writer.arrays(), "objects": [value for _, value in writer.objects]}
+    buffer = io.BytesIO(skops.dumps(rest, compression=zipfile.ZIP_DEFLATED))
+    content = {"format": FORMAT, **_versions(), "model": plain}
+    with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_MEMBER, json.dumps(content, separators=(",", ":")))
+    return buffer.getvalue()
+
+
+def _versions() -> dict[str, str]:
+    import pmdc
+
+    return {"pmdc": pmdc.__version__, "scikit-learn": version("scikit-learn"), "numpy": version("numpy")}
+
+
+def _check_objects(objects: Sequence[tuple[str, Any]], skops: Any) -> None:
+    """Refuse what skops would not read again, and say where in the model it is."""
+    for where, value in objects:
+        try:
+            data = skops.dumps(value)
+            skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+        except Exception as error:
+            remedy = f"set_params({where}=...) with something else, or None, if predictions do without it"
+            if where.startswith("_") or where.endswith("_"):
+                remedy = "choose another estimator"
+            raise ValueError(
+                f"the model cannot be saved: {where}={value!r} is of type {type(value).__name__}, which a file cannot "
+                f"hold ({str(error).strip() or type(error).__name__}). Remedy: {remedy}."
+            ) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write beside the place and put it there at the end."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+    if place.exists() and not place.is_file():
+        raise ValueError(f"{path} is no regular file: a model can be written to a file only.")
+    beside = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}.part")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if place.exists():
+            beside.chmod(place.stat().st_mode & 0o7777)
+        beside.replace(place)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {place.parent}. Create it.") from None
+    except OSError as error:
+        raise type(error)(
+            f"{path} cannot be written: {error.strerror or error}. Choose another place, or make this one writable."
+        ) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+# Reading --------------------------------------------------------------------------------------------------------
+
+
+def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> Any:
+    content = _content(file, path)
+    found = content.get("format")
+    if not isinstance(found, int):
+        raise ValueError(f"{path} has no format version: it was not written by pmdc.save.")
+    if found > FORMAT:
+        raise ValueError(
+            f"{path} has format {found} and was written by pmdc {content.get('pmdc')}; this pmdc "
+            f"({_versions()['pmdc']}) reads formats up to {FORMAT}. Update pmdc."
+        )
+    rest = _rest(file, path, trusted, content, skops)
+    try:
+        model = Reader(rest["arrays"], rest["objects"]).read(content["model"])
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is damaged, or was not written by pmdc.save: {_told(error)}.") from error
+    if type(model) not in MODELS.values():
+        raise ValueError(f"{path} holds no classifier of pmdc but a {type(model).__name__}.")
+    return model
+
+
+def _content(file: BinaryIO, path: Path) -> dict[str, Any]:
+    """The versions and the plain data."""
+    start = file.read(2)
+    file.seek(0)
+    what = "is empty" if not start else "is a pickle, which could run code" if start[:1] == b"\x80" else "is no archive"
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            size, packed = sum(one.file_size for one in members), sum(one.compress_size for one in members)
+            if size > max(_MOST_BYTES, _MOST_RATIO * packed):
+                raise ValueError(f"{path} is refused: its {packed:,} bytes would unfold to {size:,}.")
+            if not {_MEMBER, "schema.json"} <= {one.filename for one in members}:
+                raise ValueError(f"{path} was not written by pmdc.save: it is an archive of something else.")
+            what = "is damaged"
+            content = json.loads(archive.read(_MEMBER))
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        if str(path) in str(error):
+            raise
+        if start == b"PK":
+            what = "is a damaged archive"
+        raise ValueError(f"{path} {what}: give a file that pmdc.save has written.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: give a file that pmdc.save has written.")
+    return content
+
+
+def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[str, Any], skops: Any) -> Any:
+    """Arrays and objects of other libraries."""
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            rest = skops.load(file, trusted=trusted)
+        except UntrustedTypesFoundException:
+            unknown = sorted(set(skops.get_untrusted_types(file=file)) - set(_names(trusted)))
+            raise ValueError(
+                f"{path} holds types that are not known to be safe: {', '.join(unknown)}. If you know who wrote the "
+                f"file and trust it, load it with trusted={unknown}."
+            ) from None
+        except ImportError as error:
+            raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
+        except Exception as error:
+            raise ValueError(f"{path} is damaged: {_told(error)}.") from error
+    for one in told:
+        if not issubclass(one.category, InconsistentVersionWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if any(issubclass(one.category, InconsistentVersionWarning) for one in told):
+        warnings.warn(
+            f"{path} holds estimators of scikit-learn {content.get('scikit-learn')}, and here is "
+            f"{version('scikit-learn')}: they may answer otherwise, or not at all. Load it with that version, or fit "
+            "again. (pmdc's own logistic regression and naive Bayes do not depend on it.)",
+            UserWarning,
+            stacklevel=4,
+        )
+    return rest
+
+
+def _names(types: Sequence[str | type]) -> list[str]:
+    return [one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in types]
+
+
+def _told(error: Exception) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__
