@@ -8,6 +8,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,14 +20,23 @@ from sklearn.utils.validation import check_is_fitted
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.extras import require
 from pmdc.saving.plain import MODELS, Reader, Writer
+from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
 
 FORMAT = 1
-"""The version of the format. A change of the plain data raises it, and `_model` then brings older data up to date."""
+"""The version of the format. A change of the plain data raises it; `_read` then brings older data up to date."""
 
 _MEMBER = "pmdc.json"
 _MOST_BYTES, _MOST_RATIO = 2**30, 200
-"""Above both, an archive would unfold to more than a model has any use for."""
+"""Above both, an archive unfolds to more than any model needs."""
+
+_REMEDIES = {
+    "callback": "set_params(callback=None)",
+    "criterion": "set_params(criterion='auto')",
+    "cv": "set_params(cv=5)",
+    "loss": "set_params(loss='hamming'), and give the function to predict",
+}
+"""What to do about parameters that cannot be saved; none of them changes a fitted model."""
 
 
 def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> None:
@@ -122,8 +132,10 @@ def _archive(model: MultiDimensionalClassifier) -> bytes:
         plain = writer.write(model)
     except CannotSaveError as error:
         raise ValueError(f"the model cannot be saved: {error}.") from None
-    _check_objects(writer.objects, skops)
     rest = {"arrays": writer.arrays(), "objects": [value for _, value in writer.objects]}
+    if not _is_readable(rest["objects"], skops):
+        where, value = next(pair for pair in writer.objects if not _is_readable(pair[1], skops))
+        raise ValueError(f"the model cannot be saved: {_complaint(where, value)}")
     buffer = io.BytesIO(skops.dumps(rest, compression=zipfile.ZIP_DEFLATED))
     content = {"format": FORMAT, **_versions(), "model": plain}
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
@@ -137,46 +149,55 @@ def _versions() -> dict[str, str]:
     return {"pmdc": pmdc.__version__, "scikit-learn": version("scikit-learn"), "numpy": version("numpy")}
 
 
-def _check_objects(objects: Sequence[tuple[str, Any]], skops: Any) -> None:
-    """Refuse what skops would not read again, and say where in the model it is."""
-    for where, value in objects:
-        try:
-            data = skops.dumps(value)
-            skops.loads(data, trusted=skops.get_untrusted_types(data=data))
-        except Exception as error:
-            remedy = f"set_params({where}=...) with something else, or None, if predictions do without it"
-            if where.startswith("_") or where.endswith("_"):
-                remedy = "choose another estimator"
-            raise ValueError(
-                f"the model cannot be saved: {where}={value!r} is of type {type(value).__name__}, which a file cannot "
-                f"hold ({str(error).strip() or type(error).__name__}). Remedy: {remedy}."
-            ) from error
+def _is_readable(value: Any, skops: Any) -> bool:
+    """Whether skops can read again what it writes: of a lambda it writes a name that nothing has."""
+    try:
+        data = skops.dumps(value)
+        skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    except Exception:
+        return False
+    return True
+
+
+def _complaint(where: str, value: Any) -> str:
+    """What cannot be saved, and what to do about it."""
+    if where in ("_classes", "classes_"):
+        return (
+            f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which a file cannot hold. "
+            "Make the states text or numbers, and fit again."
+        )
+    if where.startswith("_"):
+        return f"a local model holds {value!r}, which a file cannot hold. Fit with another estimator."
+    remedy = _REMEDIES.get(where, f"set_params({where}=...) with something that it can hold")
+    return f"{where}={value!r} is nothing that a file can hold. Before saving, call {remedy}."
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write beside the place and put it there at the end."""
+    """Write beside the place, and put it there at the end."""
     place = Path(os.path.realpath(path))
     if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file.")
     if place.exists() and not place.is_file():
-        raise ValueError(f"{path} is no regular file: a model can be written to a file only.")
-    beside = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}.part")
+        raise ValueError(f"{path} is no regular file: give the name of one.")
+    beside = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}")
     try:
         with beside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if place.exists():
-            beside.chmod(place.stat().st_mode & 0o7777)
+            beside.chmod(place.stat().st_mode & 0o777)
         beside.replace(place)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {place.parent}. Create it.") from None
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise type(error)(f"{path} cannot be written: there is no folder {place.parent}. Create it first.") from None
     except OSError as error:
         raise type(error)(
-            f"{path} cannot be written: {error.strerror or error}. Choose another place, or make this one writable."
+            f"{path} cannot be written: {error.strerror or error}. Choose a place in a folder that can be written to, "
+            "with enough room."
         ) from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 # Reading --------------------------------------------------------------------------------------------------------
@@ -185,12 +206,12 @@ def _write(path: Path, data: bytes) -> None:
 def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> Any:
     content = _content(file, path)
     found = content.get("format")
-    if not isinstance(found, int):
-        raise ValueError(f"{path} has no format version: it was not written by pmdc.save.")
+    if type(found) is not int or found < 1:
+        raise ValueError(f"{path} has no version of the format: it was not written by pmdc.save.")
     if found > FORMAT:
         raise ValueError(
-            f"{path} has format {found} and was written by pmdc {content.get('pmdc')}; this pmdc "
-            f"({_versions()['pmdc']}) reads formats up to {FORMAT}. Update pmdc."
+            f"{path} has format {found} and was written by pmdc {content.get('pmdc')}; this pmdc, "
+            f"{_versions()['pmdc']}, reads formats up to {FORMAT}. Update pmdc."
         )
     rest = _rest(file, path, trusted, content, skops)
     try:
@@ -200,33 +221,30 @@ def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> 
     except Exception as error:
         raise ValueError(f"{path} is damaged, or was not written by pmdc.save: {_told(error)}.") from error
     if type(model) not in MODELS.values():
-        raise ValueError(f"{path} holds no classifier of pmdc but a {type(model).__name__}.")
+        raise ValueError(f"{path} holds no classifier of pmdc: it was not written by pmdc.save.")
     return model
 
 
 def _content(file: BinaryIO, path: Path) -> dict[str, Any]:
     """The versions and the plain data."""
     start = file.read(2)
-    file.seek(0)
-    what = "is empty" if not start else "is a pickle, which could run code" if start[:1] == b"\x80" else "is no archive"
+    if not zipfile.is_zipfile(file):
+        kinds = {b"": "is empty", b"PK": "is damaged: a part of it is missing"}
+        pickled = "is a pickle, which is not read because it could run code"
+        what = kinds.get(start, pickled if start[:1] == b"\x80" else "was not written by pmdc.save")
+        raise ValueError(f"{path} {what}. Give a file that pmdc.save has written.")
     try:
         with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            size, packed = sum(one.file_size for one in members), sum(one.compress_size for one in members)
-            if size > max(_MOST_BYTES, _MOST_RATIO * packed):
-                raise ValueError(f"{path} is refused: its {packed:,} bytes would unfold to {size:,}.")
-            if not {_MEMBER, "schema.json"} <= {one.filename for one in members}:
-                raise ValueError(f"{path} was not written by pmdc.save: it is an archive of something else.")
-            what = "is damaged"
-            content = json.loads(archive.read(_MEMBER))
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
-        if str(path) in str(error):
-            raise
-        if start == b"PK":
-            what = "is a damaged archive"
-        raise ValueError(f"{path} {what}: give a file that pmdc.save has written.") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged: give a file that pmdc.save has written.")
+            members = {one.filename: one for one in archive.infolist()}
+            size, packed = sum(m.file_size for m in members.values()), sum(m.compress_size for m in members.values())
+            known = {_MEMBER, "schema.json"} <= members.keys()
+            content = json.loads(archive.read(_MEMBER)) if known and size <= _MOST_BYTES + _MOST_RATIO * packed else {}
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: {_told(error)}. Give a file that pmdc.save has written.") from error
+    if not known:
+        raise ValueError(f"{path} is an archive that was not written by pmdc.save. Give one that was.")
+    if not content or not isinstance(content, dict):
+        raise ValueError(f"{path} is refused: it is damaged, or its {packed:,} bytes unfold to {size:,}.")
     return content
 
 
@@ -234,12 +252,13 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[s
     """Arrays and objects of other libraries."""
     from skops.io.exceptions import UntrustedTypesFoundException
 
+    known = [*KNOWN_TYPES, *(one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted)]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            rest = skops.load(file, trusted=trusted)
+            rest = skops.load(file, trusted=known)
         except UntrustedTypesFoundException:
-            unknown = sorted(set(skops.get_untrusted_types(file=file)) - set(_names(trusted)))
+            unknown = sorted(set(skops.get_untrusted_types(file=file)) - set(known))
             raise ValueError(
                 f"{path} holds types that are not known to be safe: {', '.join(unknown)}. If you know who wrote the "
                 f"file and trust it, load it with trusted={unknown}."
@@ -248,22 +267,19 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[s
             raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
         except Exception as error:
             raise ValueError(f"{path} is damaged: {_told(error)}.") from error
+    other_version = [one for one in told if issubclass(one.category, InconsistentVersionWarning)]
     for one in told:
-        if not issubclass(one.category, InconsistentVersionWarning):
+        if one not in other_version:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    if any(issubclass(one.category, InconsistentVersionWarning) for one in told):
+    if other_version:
         warnings.warn(
-            f"{path} holds estimators of scikit-learn {content.get('scikit-learn')}, and here is "
-            f"{version('scikit-learn')}: they may answer otherwise, or not at all. Load it with that version, or fit "
-            "again. (pmdc's own logistic regression and naive Bayes do not depend on it.)",
+            f"{path} holds estimators of scikit-learn {content.get('scikit-learn')}, and this is scikit-learn "
+            f"{version('scikit-learn')}: they may fail or answer otherwise. Load the file with that version, or fit "
+            "again with this one. (Models of pmdc's own logistic regression and naive Bayes do not depend on it.)",
             UserWarning,
             stacklevel=4,
         )
     return rest
-
-
-def _names(types: Sequence[str | type]) -> list[str]:
-    return [one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in types]
 
 
 def _told(error: Exception) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -100,24 +101,20 @@ def column_fields(native: Any) -> list[Any]:
     """Library, name, type and values of a column of a DataFrame."""
     column = nw.from_native(native, series_only=True)
     library = str(column.implementation.value)
-    if library not in ("pandas", "polars", "pyarrow"):
-        raise CannotSaveError(
-            f"columns of {library} cannot be saved: fit with class variables in pandas, polars, pyarrow or arrays"
-        )
+    if library not in ("pandas", "polars"):
+        raise CannotSaveError(f"Y was a table of {library}: fit with one of pandas or polars, or with an array")
     if library == "pandas":
-        dtype, name, values = native.dtype, native.name, native.tolist()
-        described = _describe_pandas(dtype)
+        name, described, values = native.name, _describe_pandas(native.dtype), native.tolist()
     else:
-        dtype, name, values = column.dtype, column.name, column.to_list()
-        described = _describe(dtype)
+        name, described, values = column.name, _describe(column.dtype), column.to_list()
     try:
-        same = make_column(library, name, described, values).dtype == native.dtype if library != "pyarrow" else True
+        same = make_column(library, name, described, values).dtype == native.dtype
     except (TypeError, ValueError, AttributeError, NotImplementedError):
         same = False
     if not same:
         raise CannotSaveError(
-            f"the column {name!r} of type {dtype} ({library}) cannot be saved: convert it to another type, such as a "
-            "category or text, and fit again"
+            f"Y, column {name!r} is of type {native.dtype} ({library}), which a file cannot hold. Convert it to "
+            "another type, such as a category or text, and fit again"
         )
     return [library, name, described, values]
 
@@ -161,7 +158,7 @@ def _pandas_dtype(described: dict[str, Any]) -> Any:
     if kind == "string":
         return pandas.StringDtype(described["storage"], float("nan") if described["nan"] else pandas.NA)
     if kind == "arrow":
-        return pandas.ArrowDtype(require("pyarrow").type_for_alias(described["name"]))
+        return pandas.ArrowDtype(import_module("pyarrow").type_for_alias(described["name"]))
     return pandas.api.types.pandas_dtype(described["name"])
 
 
