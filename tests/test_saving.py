@@ -662,6 +662,45 @@ def test_the_plain_data_hides_no_method_and_is_a_model(saved):
         pmdc.load(saved)
 
 
+def first_level(model):
+    """The local models of the first class variable."""
+    node = model._network.nodes[0] if isinstance(model, GBNC) else model._models[0][0]
+    return node.levels[node.family]
+
+
+def first_classifier(model):
+    return next(part.classifier for part in first_level(model).models.models if part.classifier is not None)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "wrong"),
+    [
+        (None, lambda model: first_level(model).models.number.__setitem__((0, 0), 10**6)),
+        (None, lambda model: first_level(model).models.number.__setitem__((0, 0), -(2**62))),
+        (None, lambda model: model._classes.states.__setitem__(0, np.arange(9))),
+        (NaiveBayes(), lambda model: model._features.states.__setitem__(0, np.arange(1000))),
+        (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, 10**6)),
+        (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, -(10**6))),
+        (
+            make_pipeline(Logistic()),
+            lambda model: first_classifier(model)[-1]._models.number.__setitem__((0, 0), 10**6),
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [GBNC, BinaryRelevance])
+def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, tmp_path):
+    settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kind(estimator, **settings).fit(X, Y)
+    pmdc.save(model, tmp_path / "model")
+    pmdc.load(tmp_path / "model")
+    wrong(model)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(tmp_path / "model")
+
+
 # Size, and files of earlier versions ----------------------------------------------------------------------------
 
 

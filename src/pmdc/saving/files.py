@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.extras import require
+from pmdc.saving.consistency import check_learners, check_model
 from pmdc.saving.plain import MODELS, Reader, Writer
 from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
@@ -216,6 +217,9 @@ def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> 
     rest = _rest(file, path, trusted, content, skops)
     try:
         model = Reader(rest["arrays"], rest["objects"]).read(content["model"])
+        if type(model) in MODELS.values():
+            check_model(model)
+            check_learners([rest["objects"], model.estimator])
     except ImportError:
         raise
     except Exception as error:

@@ -100,8 +100,7 @@ _FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "parents", "memory
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"codes_behind": codes_behind}
 
-_NAMES: dict[Any, str] = {kind: name for name, kind in (*_ESTIMATORS.items(), *_PARTS.items(), *_FUNCTIONS.items())}
-
+_NAMES: dict[Any, str] = {kind: name for name, kind in (*_ESTIMATORS.items(), *_PARTS.items())}
 
 _CONTAINERS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
@@ -153,8 +152,9 @@ class Writer:
             return {"is": "dict", "items": pairs}
         if isinstance(value, (np.ndarray, np.generic)) and kind.__module__ == "numpy":
             return self._numbers(value, where)
-        if callable(value) and value in _FUNCTIONS.values():
-            return {"is": "function", "name": _NAMES[value]}
+        for name, function in _FUNCTIONS.items():
+            if value is function:
+                return {"is": "function", "name": name}
         return self._other(value, where)
 
     def _each(self, values: Sequence[Any], where: str) -> list[Plain]:
@@ -225,7 +225,7 @@ class Reader:
         if name in _ESTIMATORS:
             return self._estimator(_ESTIMATORS[name], **fields)
         if name in _PARTS:
-            return self._part(name, fields)
+            return _PARTS[name](**{key: self.read(value) for key, value in fields.items()})
         return self._special(name, fields)
 
     def _special(self, name: str, fields: dict[str, Any]) -> Any:
@@ -255,12 +255,6 @@ class Reader:
                 raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which no fit leaves")
             setattr(estimator, name, self.read(value))
         return estimator
-
-    def _part(self, name: str, fields: dict[str, Plain]) -> Any:
-        kind = _PARTS[name]
-        if fields.keys() != set(_fields(kind)):
-            raise ValueError(f"{name} has the fields {sorted(fields)} instead of {sorted(_fields(kind))}")
-        return kind(**{key: self.read(value) for key, value in fields.items()})
 
     def _array(self, dtype: str, shape: list[int], order: Any, start: int) -> Array:
         pool, size = self.arrays[dtype], math.prod(shape)
