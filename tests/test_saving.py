@@ -509,6 +509,12 @@ def test_a_later_format_is_refused_and_says_who_wrote_it(saved):
         pmdc.load(saved)
 
 
+def test_what_cannot_be_read_says_what_it_was_written_with(saved):
+    edit(saved, lambda content: content["model"]["parameters"].update(of_tomorrow=1) or content.update(pmdc="0.9.9"))
+    with pytest.raises(ValueError, match=rf"of_tomorrow.*written with pmdc 0\.9\.9 \(here {pmdc.__version__}\): try"):
+        pmdc.load(saved)
+
+
 @pytest.mark.parametrize("version", [None, "1", 0, True, 1.0])
 def test_a_format_that_is_none_is_refused(saved, version):
     edit(saved, lambda content: content.update(format=version))
@@ -642,6 +648,8 @@ def test_dangerous_types_are_refused_and_nothing_is_run(name, place, saved, tmp_
         {"is": "object", "number": 5},
         {"is": "Affine", "shift": 1.0},
         {"is": "column", "fields": ["polars", "p", {"is": "dict", "items": [["kind", "from_native"]]}, []]},
+        {"is": "column", "fields": ["plugin", "p", {"is": "dict", "items": [["kind", "String"]]}, []]},
+        {"is": "datetime.datetime", "fields": ["2020-01-01", 0, "../../etc/passwd"]},
     ],
 )
 def test_the_plain_data_names_no_other_types(plain, saved):

@@ -29,7 +29,7 @@ FORMAT = 1
 
 _MEMBER = "pmdc.json"
 _MOST_BYTES, _MOST_RATIO = 2**30, 200
-"""Above both, an archive unfolds to more than any model needs."""
+"""An archive may unfold to so many bytes, and so many more for each of its own: no model needs as much."""
 
 _REMEDIES = {
     "callback": "set_params(callback=None)",
@@ -109,6 +109,14 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> An
         trusted.
     OSError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> import pmdc
+    >>> pmdc.load("nowhere.skops")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: nowhere.skops does not exist.
     """
     if isinstance(trusted, (str, bool)):
         raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as the error lists them.")
@@ -223,7 +231,9 @@ def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> 
     except ImportError:
         raise
     except Exception as error:
-        raise ValueError(f"{path} is damaged, or was not written by pmdc.save: {_told(error)}.") from error
+        raise ValueError(
+            f"{path} is damaged, or was not written by pmdc.save: {_told(error)}.{_other_versions(content)}"
+        ) from error
     if type(model) not in MODELS.values():
         raise ValueError(f"{path} holds no classifier of pmdc: it was not written by pmdc.save.")
     return model
@@ -270,7 +280,7 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[s
         except ImportError as error:
             raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
         except Exception as error:
-            raise ValueError(f"{path} is damaged: {_told(error)}.") from error
+            raise ValueError(f"{path} is damaged: {_told(error)}.{_other_versions(content)}") from error
     other_version = [one for one in told if issubclass(one.category, InconsistentVersionWarning)]
     for one in told:
         if one not in other_version:
@@ -284,6 +294,13 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[s
             stacklevel=4,
         )
     return rest
+
+
+def _other_versions(content: dict[str, Any]) -> str:
+    """What a file that cannot be read was written with, where that is not what is here."""
+    here = _versions()
+    other = [f"{name} {content.get(name)} (here {found})" for name, found in here.items() if content.get(name) != found]
+    return f" It was written with {', '.join(other)}: try these versions." if other else ""
 
 
 def _told(error: Exception) -> str:

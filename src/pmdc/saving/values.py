@@ -119,14 +119,16 @@ def column_fields(native: Any) -> list[Any]:
     return [library, name, described, values]
 
 
-def make_column(library: Any, name: Any, described: dict[str, Any], values: list[Any]) -> Any:
+def make_column(library: str, name: Any, described: dict[str, Any], values: list[Any]) -> Any:
     """A column from what `column_fields` says of it."""
     if library == "pandas":
         dtype = _pandas_dtype(described)
         return require("pandas").Series(
             as_objects(values) if isinstance(dtype, np.dtypes.ObjectDType) else values, dtype=dtype, name=name
         )
-    return nw.new_series(name, values, _dtype(described), backend=library).to_native()
+    if library != "polars":
+        raise ValueError(f"columns of {library!r} are not known")
+    return nw.new_series(name, values, _dtype(described), backend="polars").to_native()
 
 
 def _describe_pandas(dtype: Any) -> dict[str, Any]:
