@@ -10,7 +10,16 @@ from pmdc.demo import main
 
 
 def test_public_names():
-    names = ["BinaryRelevance", "ChainEnsemble", "ClassPowerset", "ClassifierChain", "GBNC", "__version__"]
+    names = [
+        "BinaryRelevance",
+        "ChainEnsemble",
+        "ClassPowerset",
+        "ClassifierChain",
+        "GBNC",
+        "__version__",
+        "load",
+        "save",
+    ]
     assert sorted(pmdc.__all__) == names
 
 

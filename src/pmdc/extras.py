@@ -10,6 +10,7 @@ _EXTRAS = {
     "statsmodels": "data",
     "scikit_posthocs": "benchmark",
     "rich": "cli",
+    "skops": "save",
     "matplotlib": "benchmark",
     "pgmpy": "peers",
 }

@@ -1,0 +1,271 @@
+"""A fitted model as plain data, and back.
+
+Plain data is what JSON has. None, booleans, numbers, text and lists stand for themselves; all else is a mapping with
+its type under "is", by a name from the tables of this module. Numbers of arrays are put into pools, one for each
+dtype, and objects of other libraries into a list: the plain data says where in them they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from pmdc.base import MultiDimensionalClassifier
+from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.baselines.classifier_chain import Chain
+from pmdc.classifier import GBNC
+from pmdc.columns import Array, as_objects
+from pmdc.families import Family
+from pmdc.inference.f_measure import FMeasure
+from pmdc.inference.junction_tree import JunctionTree
+from pmdc.inference.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
+from pmdc.inference.search import CustomLoss, SubExactLoss
+from pmdc.learners import Logistic, NaiveBayes
+from pmdc.learners.estimator import EstimatorModels, PartModel
+from pmdc.learners.inputs import (
+    Affine,
+    CodesBehind,
+    Indicators,
+    IndicatorsBefore,
+    IndicatorsBehind,
+    Rotated,
+    codes_behind,
+)
+from pmdc.learners.logistic import LogisticModels
+from pmdc.learners.naive_bayes import NaiveBayesModels
+from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.network import Level, Network, Node
+from pmdc.partition import Configurations
+from pmdc.saving.values import VALUES, column_fields, make_column, value_name
+from pmdc.search import Structure
+from pmdc.table import ClassTable, FeatureTable
+
+Plain = Any
+"""What JSON has."""
+
+# Types and their names: what files may name. A name stays as it is when a class moves or is called otherwise. --------
+
+MODELS: dict[str, type[MultiDimensionalClassifier]] = {
+    "GBNC": GBNC,
+    "BinaryRelevance": BinaryRelevance,
+    "ClassifierChain": ClassifierChain,
+    "ChainEnsemble": ChainEnsemble,
+    "ClassPowerset": ClassPowerset,
+}
+"""What `pmdc.save` takes."""
+
+_ESTIMATORS: dict[str, type] = {**MODELS, "Logistic": Logistic, "NaiveBayes": NaiveBayes}
+"""Made from their parameters; then they get what `fit` has left."""
+
+_PARTS: dict[str, type] = {
+    "ClassTable": ClassTable,
+    "FeatureTable": FeatureTable,
+    "Network": Network,
+    "Node": Node,
+    "Family": Family,
+    "Level": Level,
+    "Configurations": Configurations,
+    "LogisticModels": LogisticModels,
+    "NaiveBayesModels": NaiveBayesModels,
+    "EstimatorModels": EstimatorModels,
+    "PartModel": PartModel,
+    "Affine": Affine,
+    "Indicators": Indicators,
+    "CodesBehind": CodesBehind,
+    "Rotated": Rotated,
+    "IndicatorsBefore": IndicatorsBefore,
+    "IndicatorsBehind": IndicatorsBehind,
+    "Chain": Chain,
+    "JunctionTree": JunctionTree,
+    "Structure": Structure,
+    "HammingLoss": HammingLoss,
+    "SubsetLoss": SubsetLoss,
+    "SubExactLoss": SubExactLoss,
+    "CostLoss": CostLoss,
+    "BlockLoss": BlockLoss,
+    "CustomLoss": CustomLoss,
+    "FMeasure": FMeasure,
+    "MultiStratifiedKFold": MultiStratifiedKFold,
+}
+"""Made from their fields, which are the parameters of their constructors."""
+
+_FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "parents", "memory_budget")}
+"""Fields where not all parameters are."""
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"codes_behind": codes_behind}
+
+_NAMES: dict[Any, str] = {kind: name for name, kind in (*_ESTIMATORS.items(), *_PARTS.items())}
+
+_CONTAINERS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+def _fields(kind: type) -> Sequence[str]:
+    return _FIELDS.get(kind) or tuple(signature(kind).parameters)
+
+
+# Writing --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Writer:
+    """Makes plain data of a model.
+
+    Attributes
+    ----------
+    pools : dict of dtype to list of arrays
+        The numbers of all arrays, flat, one after the other.
+    objects : list of (where, object)
+        Objects of other libraries, and where in the model they are.
+    """
+
+    pools: dict[str, list[Array]] = field(default_factory=dict)
+    objects: list[tuple[str, Any]] = field(default_factory=list)
+    _lengths: dict[str, int] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, Array]:
+        return {dtype: np.concatenate(parts) for dtype, parts in self.pools.items()}
+
+    def write(self, value: Any, where: str = "") -> Plain:
+        """The plain data of a value; `where` is what the model calls it."""
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind is list:
+            return self._each(value, where)
+        if kind in _ESTIMATORS.values():
+            return self._estimator(value, where)
+        if kind in _NAMES:
+            fields = {name: self.write(getattr(value, name), where or name) for name in _fields(kind)}
+            return {"is": _NAMES[kind], **fields}
+        for name, container in _CONTAINERS.items():
+            if kind is container:
+                items = value if kind is tuple else sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+                return {"is": name, "items": self._each(items, where)}
+        if kind is dict:
+            pairs = [[self.write(key, where), self.write(entry, where)] for key, entry in value.items()]
+            return {"is": "dict", "items": pairs}
+        if isinstance(value, (np.ndarray, np.generic)) and kind.__module__ == "numpy":
+            return self._numbers(value, where)
+        for name, function in _FUNCTIONS.items():
+            if value is function:
+                return {"is": "function", "name": name}
+        return self._other(value, where)
+
+    def _each(self, values: Sequence[Any], where: str) -> list[Plain]:
+        return [self.write(value, where) for value in values]
+
+    def _estimator(self, value: Any, where: str) -> Plain:
+        given = value.get_params(deep=False)
+        left = {name: one for name, one in vars(value).items() if name not in given}
+        return {
+            "is": _NAMES[type(value)],
+            "parameters": {name: self.write(one, where or name) for name, one in given.items()},
+            "fitted": {name: self.write(one, where or name) for name, one in left.items()},
+        }
+
+    def _numbers(self, value: Any, where: str) -> Plain:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            items = self._each(array.ravel().tolist(), where)
+            return {"is": "objects", "shape": list(array.shape), "items": items}
+        if array.dtype.kind not in "fiubUScmM":
+            return self._object(value, where)
+        # The order in memory is kept: sums in another order would have other last bits.
+        order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        dtype = array.dtype.str
+        start = self._lengths.get(dtype, 0)
+        self.pools.setdefault(dtype, []).append(array.ravel(order=order))
+        self._lengths[dtype] = start + array.size
+        kind = "array" if isinstance(value, np.ndarray) else "scalar"
+        return {"is": kind, "dtype": dtype, "shape": list(array.shape), "order": order, "start": start}
+
+    def _other(self, value: Any, where: str) -> Plain:
+        name = value_name(value)
+        if name in VALUES:
+            return {"is": name, "fields": self._each(VALUES[name].apart(value), where)}
+        if nw.dependencies.is_into_series(value):
+            return {"is": "column", "fields": self._each(column_fields(value), where)}
+        if name == "networkx.DiGraph":
+            nodes = [[node, dict(about)] for node, about in value.nodes.items()]
+            edges = [[*edge, dict(about)] for edge, about in value.edges.items()]
+            return {"is": "graph", "nodes": self._each(nodes, where), "edges": self._each(edges, where)}
+        return self._object(value, where)
+
+    def _object(self, value: Any, where: str) -> Plain:
+        self.objects.append((where, value))
+        return {"is": "object", "number": len(self.objects) - 1}
+
+
+# Reading --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Reader:
+    """Makes a model of plain data; `arrays` and `objects` are what a `Writer` has put aside."""
+
+    arrays: dict[str, Array]
+    objects: list[Any]
+
+    def read(self, plain: Plain) -> Any:
+        if isinstance(plain, list):
+            return [self.read(one) for one in plain]
+        if not isinstance(plain, dict):
+            return plain
+        name, fields = plain["is"], {key: value for key, value in plain.items() if key != "is"}
+        if name in VALUES:
+            return VALUES[name].together(*self.read(fields["fields"]))
+        if name in _CONTAINERS:
+            return _CONTAINERS[name](self.read(fields["items"]))
+        if name in _ESTIMATORS:
+            return self._estimator(_ESTIMATORS[name], **fields)
+        if name in _PARTS:
+            return _PARTS[name](**{key: self.read(value) for key, value in fields.items()})
+        return self._special(name, fields)
+
+    def _special(self, name: str, fields: dict[str, Any]) -> Any:
+        match name:
+            case "dict":
+                return {self.read(key): self.read(value) for key, value in fields["items"]}
+            case "array":
+                return self._array(**fields)
+            case "scalar":
+                return self._array(**fields)[()]
+            case "objects":
+                return as_objects(self.read(fields["items"])).reshape(fields["shape"])
+            case "function":
+                return _FUNCTIONS[fields["name"]]
+            case "column":
+                return make_column(*self.read(fields["fields"]))
+            case "graph":
+                return self._graph(**fields)
+            case "object":
+                return self.objects[fields["number"]]
+        raise ValueError(f"it names the type {name!r}, which is not known")
+
+    def _estimator(self, kind: type, parameters: dict[str, Plain], fitted: dict[str, Plain]) -> Any:
+        estimator = kind(**{name: self.read(value) for name, value in parameters.items()})
+        for name, value in fitted.items():
+            if hasattr(kind, name) or name in parameters:
+                raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which no fit leaves")
+            setattr(estimator, name, self.read(value))
+        return estimator
+
+    def _array(self, dtype: str, shape: list[int], order: Any, start: int) -> Array:
+        pool, size = self.arrays[dtype], math.prod(shape)
+        if not 0 <= start <= start + size <= len(pool):
+            raise ValueError("an array reaches beyond the numbers that are there")
+        return pool[start : start + size].reshape(shape, order=order)
+
+    def _graph(self, nodes: list[Plain], edges: list[Plain]) -> Any:
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.read(node) for node in nodes)
+        graph.add_edges_from(self.read(edge) for edge in edges)
+        return graph

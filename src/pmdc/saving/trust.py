@@ -1,0 +1,51 @@
+"""Types that `skops.io` may make although it does not know them itself.
+
+Each is a Python class whose constructor keeps what it is given and does nothing else. So a file that was made with
+malice gains nothing by naming one of them. Compiled types are left out: those of scikit-learn's trees and neighbours
+take numbers as places in memory, and with other numbers they read anywhere.
+"""
+
+from __future__ import annotations
+
+from pmdc.learners import Logistic, NaiveBayes
+from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
+from pmdc.learners.logistic import LogisticModels
+from pmdc.learners.naive_bayes import NaiveBayesModels
+from pmdc.table import FeatureTable
+
+_OWN = (
+    Logistic,
+    LogisticModels,
+    NaiveBayes,
+    NaiveBayesModels,
+    Affine,
+    CodesBehind,
+    Indicators,
+    IndicatorsBefore,
+    Rotated,
+    codes_behind,
+    FeatureTable,
+)
+"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part."""
+
+_SCIKIT_LEARN = (
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.CompoundKernel",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.DotProduct",
+    "sklearn.gaussian_process.kernels.ExpSineSquared",
+    "sklearn.gaussian_process.kernels.Exponentiation",
+    "sklearn.gaussian_process.kernels.Matern",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.gaussian_process.kernels.RationalQuadratic",
+    "sklearn.gaussian_process.kernels.Sum",
+    "sklearn.gaussian_process.kernels.WhiteKernel",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.utils._bunch.Bunch",
+)
+
+KNOWN_TYPES: tuple[str, ...] = (*(f"{one.__module__}.{one.__name__}" for one in _OWN), *_SCIKIT_LEARN)

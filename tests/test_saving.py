@@ -1,0 +1,741 @@
+"""Saving and loading: the same bits come back, nothing is run, and no half file is left."""
+
+import datetime
+import errno
+import importlib.util
+import io
+import json
+import os
+import pickle
+import stat
+import warnings
+import zipfile
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import pmdc
+from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.criteria import bic_penalty
+from pmdc.inference import BlockLoss, CostLoss
+from pmdc.learners import Logistic, NaiveBayes
+from pmdc.model_selection import MultiStratifiedKFold
+
+pytest.importorskip("skops")
+
+SAVED = Path(__file__).parent / "saved"
+_spec = importlib.util.spec_from_file_location("write_saved", SAVED / "write.py")
+write_saved = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(write_saved)
+
+X, Y = write_saved.table(90)
+NEW = write_saved.table(25)[0]
+NUMBERS = X[["u", "v"]].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A model that no test changes."""
+    return GBNC(max_parents=2).fit(X, Y)
+
+
+@pytest.fixture
+def saved(fitted, tmp_path):
+    path = tmp_path / "model.skops"
+    pmdc.save(fitted, path)
+    return path
+
+
+def there_and_back(model, folder, trusted=()):
+    path = folder / "model"
+    pmdc.save(model, path)
+    assert [p.name for p in folder.iterdir()] == ["model"]
+    return pmdc.load(path, trusted)
+
+
+def assert_equal(one, other):
+    """Equal to the bit, in the same types."""
+    assert type(one) is type(other)
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        np.testing.assert_array_equal(one, other)
+        if one.dtype == object:
+            assert [type(v) for v in one.ravel()] == [type(v) for v in other.ravel()]
+    elif isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other, check_exact=True, check_freq=True)
+    elif isinstance(one, pl.DataFrame):
+        assert one.schema == other.schema
+        assert one.rows() == other.rows()
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_equal(a, b)
+    elif isinstance(one, dict):
+        assert list(one) == list(other)
+        assert_equal(list(one.values()), list(other.values()))
+    else:
+        assert one == other
+
+
+def assert_same_model(model, again, rows=NEW, losses=("hamming", "subset")):
+    assert type(again) is type(model)
+    for loss in (None, *losses):
+        assert_equal(model.predict(rows, loss=loss), again.predict(rows, loss=loss))
+    assert_equal(model.predict_proba(rows), again.predict_proba(rows))
+    joint, same = model.predict_joint(rows), again.predict_joint(rows)
+    assert_equal(joint.log_prob(model.predict(rows)), same.log_prob(model.predict(rows)))
+    assert_equal(joint.sample(3, random_state=1), same.sample(3, random_state=1))
+    assert repr(model) == repr(again)
+    assert repr(model.get_params()) == repr(again.get_params())
+    assert repr(clone(again)) == repr(model)
+    assert vars(model).keys() == vars(again).keys()
+    assert_equal(model.classes_, again.classes_)
+    assert model.n_features_in_ == again.n_features_in_
+
+
+# The same model -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [None, NaiveBayes(alpha=2.0), GaussianNB()], ids=["logistic", "bayes", "sklearn"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        GBNC(max_parents=1),
+        BinaryRelevance(),
+        ClassifierChain(order="random", random_state=1),
+        ChainEnsemble(n_chains=2, bootstrap=True, random_state=0),
+        ClassPowerset(loss="hamming"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_kind_of_model_comes_back_to_the_bit(kind, estimator, tmp_path):
+    model = clone(kind).set_params(estimator=estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, Y)
+        assert_same_model(model, there_and_back(model, tmp_path))
+
+
+def test_what_fit_has_found_comes_back(fitted, saved):
+    again = pmdc.load(saved)
+    assert_same_model(fitted, again, losses=("hamming", "subset", "sub-exact", CostLoss({"kind": 3.0})))
+    assert again.structure_ == fitted.structure_
+    assert list(again.structure_.parents) == list(fitted.structure_.parents)
+    assert_equal(fitted.scores_, again.scores_)
+    assert {type(parents) for table in again.scores_.values() for parents in table} == {frozenset}
+    assert again.ways_ == fitted.ways_
+    assert again.strengths_ == fitted.strengths_
+    assert list(again.graph_.nodes(data=True)) == list(fitted.graph_.nodes(data=True))
+    assert list(again.graph_.edges(data=True)) == list(fitted.graph_.edges(data=True))
+    assert_equal(fitted.feature_names_in_, again.feature_names_in_)
+    evidence = {"kind": "a"}
+    assert_equal(fitted.predict(NEW, given=evidence), again.predict(NEW, given=evidence))
+    assert_equal(again.fit(X, Y).predict(NEW), fitted.predict(NEW))  # it can learn again
+
+
+def test_complaints_about_tables_come_back(saved):
+    again = pmdc.load(saved)
+    with pytest.raises(ValueError, match="u"):
+        again.predict(NEW.rename(columns={"u": "w"}))
+    with pytest.warns(UserWarning, match="colour.*violet"):
+        again.predict(NEW.assign(colour="violet"))
+
+
+def test_a_model_of_a_model_that_was_loaded(fitted, saved, tmp_path):
+    (tmp_path / "second").mkdir()
+    assert_same_model(fitted, there_and_back(pmdc.load(saved), tmp_path / "second"))
+
+
+PARAMETERS = [
+    {"loss": CostLoss({"kind": [[0, 1], [5, 0]], "size": "absolute"})},
+    {"loss": BlockLoss([["size", "count"]], weights=[2.0])},
+    {"cv": MultiStratifiedKFold(3, shuffle=True, random_state=1), "criterion": "cv"},
+    {"cv": [(np.arange(45), np.arange(45, 90)), (np.arange(45, 90), np.arange(45))], "criterion": "cv"},
+    {"required_edges": [("size", "kind")], "forbidden_edges": {("kind", "ripe")}},
+    {"discrete_features": ("colour",), "memory_budget": np.int64(2**28), "standard_errors": np.float64(0.5)},
+    {"estimator": LogisticRegression(C=0.5)},
+    {"estimator": Logistic(C=np.inf, max_iter=50), "criterion": "bic"},
+    {"estimator": NaiveBayes(), "backoff": "paper", "criterion": "bic", "conditioning": "partition"},
+    {"backoff": "none", "criterion": "aic", "conditioning": "input"},
+]
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda given: "-".join(given))
+def test_parameters_come_back(parameters, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GBNC(**{"max_parents": 1, **parameters}).fit(X, Y)
+        assert_same_model(model, there_and_back(model, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(StandardScaler(), Logistic()),
+        make_pipeline(StandardScaler(), NaiveBayes()),
+        CalibratedClassifierCV(LinearDiscriminantAnalysis(), cv=2),
+        VotingClassifier([("one", GaussianNB()), ("other", LogisticRegression())], voting="soft"),
+        MLPClassifier((3,), max_iter=5, random_state=0),
+        GaussianProcessClassifier(RBF(2.0) + WhiteKernel(), optimizer=None),
+        SGDClassifier(loss="log_loss", random_state=0),
+    ],
+    ids=lambda estimator: type(estimator[-1] if isinstance(estimator, Pipeline) else estimator).__name__,
+)
+def test_estimators_of_scikit_learn_come_back(estimator, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BinaryRelevance(estimator).fit(X, Y)
+        assert_same_model(model, there_and_back(model, tmp_path))
+
+
+def test_a_random_state_comes_back_as_it_was(tmp_path):
+    model = ClassPowerset(random_state=np.random.RandomState(3)).fit(X, Y)
+    model.random_state.rand(7)
+    again = there_and_back(model, tmp_path)
+    assert_equal(model.random_state.rand(5), again.random_state.rand(5))
+
+
+def test_a_function_with_a_name_is_loaded_if_it_is_trusted(tmp_path):
+    model = GBNC(max_parents=1, criterion=bic_penalty).fit(X, Y)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"not known to be safe: pmdc\.criteria\.bic_penalty\."):
+        pmdc.load(tmp_path / "model")
+    again = pmdc.load(tmp_path / "model", trusted=["pmdc.criteria.bic_penalty"])
+    assert again.criterion is bic_penalty
+    assert_same_model(model, again)
+
+
+def test_trees_are_loaded_if_they_are_trusted(tmp_path):
+    model = BinaryRelevance(RandomForestClassifier(3, random_state=0)).fit(X, Y)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"trusted=\['sklearn.tree._tree.Tree'\]"):
+        pmdc.load(tmp_path / "model")
+    assert_same_model(model, pmdc.load(tmp_path / "model", trusted=["sklearn.tree._tree.Tree"]))
+    from sklearn.tree._tree import Tree
+
+    assert_same_model(model, pmdc.load(tmp_path / "model", trusted=[Tree]))
+
+
+# Containers and states ------------------------------------------------------------------------------------------
+
+FLAG = (X["u"] > 0).to_numpy()
+THREE = FLAG.astype(int) + (X["v"] > 1).to_numpy()
+
+
+def chosen(*states):
+    return [states[i] for i in THREE]
+
+
+def stamps(zone=None):
+    return pd.Series(pd.to_datetime(["2020-01-01", "2020-02-02", "2021-03-03"]).tz_localize(zone)[THREE])
+
+
+PANDAS = {
+    "category": pd.Categorical(chosen("a", "b", "c"), categories=["c", "d", "b", "a"], ordered=True),
+    "category of integers": pd.Series(THREE, dtype="int8").astype("category"),
+    "category of booleans": pd.Series(FLAG).astype("category"),
+    "category of intervals": pd.cut(X["u"], 3),
+    "category of timestamps": stamps().astype("category"),
+    "category of zoned timestamps": stamps("Europe/Berlin").astype("category"),
+    "category of timedeltas": pd.Series(pd.to_timedelta([1, 2, 3], unit="D")[THREE]).astype("category"),
+    "category of periods": pd.Series(pd.period_range("2020-01", periods=3, freq="M")[THREE]).astype("category"),
+    "category of tuples": pd.Categorical.from_codes(
+        THREE, pd.Index([(1, "a"), (2, "b"), (3, "c")], tupleize_cols=False)
+    ),
+    "text": pd.Series(chosen("a", "b", "c")),
+    "nullable text": pd.Series(chosen("a", "b", "c"), dtype=pd.StringDtype("python")),
+    "nullable integers": pd.Series(THREE, dtype="Int64"),
+    "nullable booleans": pd.Series(FLAG, dtype="boolean"),
+    "small integers": pd.Series(THREE, dtype="uint8"),
+    "floats": pd.Series(THREE, dtype="float32"),
+    "booleans": pd.Series(FLAG),
+    "tuples": pd.Series(chosen((1, "a"), (2, ("b",)), (3, "c"))),
+    "dates": pd.Series(chosen(*(datetime.date(2020, 1, day) for day in (1, 2, 3))), dtype=object),
+}
+
+
+@pytest.mark.parametrize("column", PANDAS.values(), ids=PANDAS)
+def test_pandas_comes_back_as_pandas(column, tmp_path):
+    classes = pd.DataFrame({"p": np.zeros(len(X)), 7: np.where(FLAG, "yes", "no")}, index=X.index + 5)
+    classes["p"] = column if isinstance(column, pd.Categorical) else column.array
+    model = GBNC(max_parents=1).fit(X[["u", "v"]], classes)
+    rows = NEW[["u", "v"]].set_index(NEW.index + 100)
+    again = there_and_back(model, tmp_path)
+    assert_same_model(model, again, rows)
+    assert again.predict(rows).dtypes.tolist() == classes.dtypes.tolist()
+
+
+POLARS = {
+    "text": pl.Series(chosen("a", "b", "c")),
+    "category": pl.Series(chosen("a", "b", "c"), dtype=pl.Categorical),
+    "enum": pl.Series(chosen("a", "b", "c"), dtype=pl.Enum(["c", "z", "b", "a"])),
+    "small integers": pl.Series(THREE, dtype=pl.Int8),
+    "booleans": pl.Series(FLAG),
+    "tuples": pl.Series(chosen((1,), (2,), (3,)), dtype=pl.Object),
+}
+
+
+@pytest.mark.parametrize("column", POLARS.values(), ids=POLARS)
+def test_polars_comes_back_as_polars(column, tmp_path):
+    table = pl.DataFrame({"u": X["u"].to_numpy(), "colour": X["colour"].tolist()})
+    model = GBNC(max_parents=1).fit(table, pl.DataFrame({"p": column, "q": FLAG}))
+    again = there_and_back(model, tmp_path)
+    assert_equal(model.predict(table), again.predict(table))
+    assert again.predict(table).schema["p"] == column.dtype
+
+
+STATES = {
+    "text": ("a", "b", "c"),
+    "integers": (1, 2, 30),
+    "large integers": (10**30, 5, 6),
+    "floats": (1.0, 2.0, 3.0),
+    "booleans": (True, False, False),
+    "bytes": (b"a", b"b", b"c"),
+    "tuples": ((1, "a"), (2, (None, 0.5)), (3, "c")),
+    "numpy scalars": ((np.int8(3), np.str_("x")), (np.float32(0.1), "y"), (np.bool_(True), "z")),
+    "sets": (frozenset({1}), frozenset({1, 2}), frozenset()),
+    "decimals": (Decimal("1.10"), Decimal("1.2"), Decimal("3")),
+    "dates": tuple(datetime.date(2020, 1, day) for day in (1, 2, 3)),
+    "times": tuple(datetime.datetime(2020, 1, day, 2, 3, 4, 5, tzinfo=datetime.UTC) for day in (1, 2, 3)),
+    "of several types": ("a", 1, "z"),
+}
+
+
+@pytest.mark.parametrize("states", STATES.values(), ids=STATES)
+def test_arrays_of_any_states_come_back(states, tmp_path):
+    outcomes = np.empty((len(X), 2), dtype=object)
+    outcomes[:, 1] = np.where(FLAG, "yes", "no")
+    for i, state in enumerate(chosen(*states)):
+        outcomes[i, 0] = state
+    model = GBNC(max_parents=1).fit(NUMBERS, outcomes)
+    assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
+
+
+@pytest.mark.parametrize("y", [THREE, np.array(chosen("a", "b", "c")), chosen("a", "b", "c"), THREE.astype("uint8")])
+def test_one_class_variable_comes_back(y, tmp_path):
+    model = GBNC().fit(NUMBERS, y)
+    assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
+
+
+# What cannot be saved -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"callback": lambda structure: False}, r"callback=<function.*set_params\(callback=None\)"),
+        ({"criterion": lambda size: 1.0}, r"criterion=<function.*set_params\(criterion='auto'\)"),
+        ({"loss": lambda one, other: float((one != other).any())}, r"loss=<function.*give the function to predict"),
+    ],
+)
+def test_what_cannot_be_saved_is_named(parameters, message, tmp_path):
+    model = GBNC(max_parents=1, **parameters).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        pmdc.save(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_states_that_cannot_be_saved_are_named(tmp_path):
+    class State:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            return self.name
+
+    outcomes = np.array(chosen(*map(State, "abc")), dtype=object)
+    with pytest.raises(ValueError, match="[abc], a state of a class variable, is of type State"):
+        pmdc.save(GBNC().fit(NUMBERS, outcomes), tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_things_than_fitted_models_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="LogisticRegression: save takes GBNC"):
+        pmdc.save(LogisticRegression(), tmp_path / "model")
+    with pytest.raises(ValueError, match="this GBNC is not fitted"):
+        pmdc.save(GBNC(), tmp_path / "model")
+
+
+# Places ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_missing_is_named(fitted, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere. Create it"):
+        pmdc.save(fitted, tmp_path / "nowhere" / "model.skops")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="there is no folder"):
+        pmdc.save(fitted, tmp_path / "file" / "model.skops")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        pmdc.save(fitted, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_that_cannot_be_written_is_named(fitted, tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match="model.skops cannot be written"):
+            pmdc.save(fitted, tmp_path / "model.skops")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_what_was_there_stays_when_writing_fails(step, error, fitted, tmp_path, monkeypatch):
+    def fail(*_):
+        raise error
+
+    path = tmp_path / "model.skops"
+    path.write_text("what was there")
+    monkeypatch.setattr(os, "fsync", fail) if step == "fsync" else monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(type(error), match="No space left" if isinstance(error, OSError) else None):
+        pmdc.save(fitted, path)
+    assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
+    assert path.read_text() == "what was there"
+
+
+def test_links_and_rights_are_kept(fitted, tmp_path):
+    place, link = tmp_path / "place", tmp_path / "link"
+    place.write_text("old")
+    place.chmod(0o640)
+    link.symlink_to(place)
+    pmdc.save(fitted, str(link))
+    assert link.is_symlink()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+    assert_same_model(fitted, pmdc.load(place))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_only_files_are_written_to(fitted, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is no regular file"):
+        pmdc.save(fitted, tmp_path / "pipe")
+
+
+# Files that are none, or not ours -------------------------------------------------------------------------------
+
+
+class Marker:
+    """A pickle of it makes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_other_files_are_told_apart(tmp_path, saved):
+    path, marker = tmp_path / "other", tmp_path / "marker"
+
+    def complaint(content):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="other") as caught:
+            pmdc.load(path)
+        return str(caught.value)
+
+    assert "is empty" in complaint(b"")
+    assert "was not written by pmdc.save" in complaint(b"a,b\n1,2\n")
+    assert "is a pickle" in complaint(pickle.dumps(Marker(marker)))
+    assert "was not written by pmdc.save" in complaint(pickle.dumps(Marker(marker), protocol=0))
+    assert not marker.exists()
+    whole = saved.read_bytes()
+    for share in (0.1, 0.5, 0.99):
+        assert "damaged" in complaint(whole[: int(share * len(whole))])
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("schema.json", "{}")
+    assert "archive that was not written by pmdc.save" in complaint(other.getvalue())
+    import skops.io
+
+    assert "archive that was not written by pmdc.save" in complaint(skops.io.dumps(LogisticRegression()))
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        pmdc.load(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError, match="cannot be read"):
+        pmdc.load(tmp_path)
+    for wrong in ("numpy.ndarray", True):
+        with pytest.raises(ValueError, match="trusted=.* must be a list"):
+            pmdc.load(saved, trusted=wrong)
+
+
+def test_bits_that_changed_are_noticed(saved):
+    whole = bytearray(saved.read_bytes())
+    noticed = []
+    for place in np.random.default_rng(0).integers(0, len(whole), 60):
+        changed = whole.copy()
+        changed[place] ^= 0xFF
+        saved.write_bytes(changed)
+        with suppress(ValueError):  # what is not read, such as the time of writing, may change
+            pmdc.load(saved)
+            continue
+        noticed.append(place)
+    assert len(noticed) > 40
+
+
+def edit(path, change, member="pmdc.json"):
+    """Change the JSON of a member of an archive."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(members[member])
+    changed = change(content)
+    members[member] = json.dumps(content if changed is None else changed).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_a_later_format_is_refused_and_says_who_wrote_it(saved):
+    edit(saved, lambda content: content.update(format=99, pmdc="7.5.0", model="whatever it will be"))
+    with pytest.raises(ValueError, match=r"format 99 and was written by pmdc 7\.5\.0.*Update pmdc"):
+        pmdc.load(saved)
+
+
+def test_what_cannot_be_read_says_what_it_was_written_with(saved):
+    edit(saved, lambda content: content["model"]["parameters"].update(of_tomorrow=1) or content.update(pmdc="0.9.9"))
+    with pytest.raises(ValueError, match=rf"of_tomorrow.*written with pmdc 0\.9\.9 \(here {pmdc.__version__}\): try"):
+        pmdc.load(saved)
+
+
+@pytest.mark.parametrize("version", [None, "1", 0, True, 1.0])
+def test_a_format_that_is_none_is_refused(saved, version):
+    edit(saved, lambda content: content.update(format=version))
+    with pytest.raises(ValueError, match="no version of the format"):
+        pmdc.load(saved)
+
+
+def test_versions_are_in_the_file(saved):
+    with zipfile.ZipFile(saved) as archive:
+        content = json.loads(archive.read("pmdc.json"))
+        assert {one.compress_type for one in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+    assert content["format"] == 1
+    assert content["pmdc"] == pmdc.__version__
+    assert content["scikit-learn"] == sklearn.__version__
+    assert content["numpy"] == np.__version__
+
+
+def test_another_scikit_learn_is_told_once_where_its_estimators_are(fitted, tmp_path, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with_estimators = BinaryRelevance(LinearDiscriminantAnalysis()).fit(X, Y)
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn.base.__version__", "1.0.1")
+        patch.setattr("pmdc.saving.files.version", lambda package: "1.0.1")
+        pmdc.save(with_estimators, tmp_path / "with")
+        pmdc.save(fitted, tmp_path / "without")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        pmdc.load(tmp_path / "with")
+        pmdc.load(tmp_path / "without")
+    assert [str(one.message) for one in told] == [str(told[0].message)]
+    assert "estimators of scikit-learn 1.0.1" in str(told[0].message)
+    assert told[0].filename == __file__
+
+
+def test_an_archive_that_unfolds_without_end_is_refused(saved, monkeypatch):
+    monkeypatch.setattr("pmdc.saving.files._MOST_BYTES", 0)
+    monkeypatch.setattr("pmdc.saving.files._MOST_RATIO", 1)
+    with pytest.raises(ValueError, match="bytes unfold to"):
+        pmdc.load(saved)
+
+
+# Malice ---------------------------------------------------------------------------------------------------------
+
+
+def node(module, name, loader, **more):
+    return {"__module__": module, "__class__": name, "__loader__": loader, **more}
+
+
+def text(value):
+    return node("builtins", "str", "JsonNode", content=json.dumps(value), is_json=True)
+
+
+def several(*values):
+    return node("builtins", "tuple", "TupleNode", content=list(values))
+
+
+def partial(function, *args):
+    none = node("builtins", "dict", "DictNode", content={}, key_types=node("builtins", "list", "ListNode", content=[]))
+    return node(
+        "functools",
+        "partial",
+        "PartialNode",
+        content={"func": function, "args": several(*args), "kwds": none, "namespace": text(None)},
+    )
+
+
+def malice(marker):
+    """Nodes that run something when they are made, or hand out what could."""
+    command = f"touch {marker}"
+    call = "ConstructorFromReduceNode"
+    system = node("os", "system", "FunctionNode")
+    return {
+        "os.system": node("os", "system", call, content=several(text(command))),
+        "posix.system": node("posix", "system", "TypeNode"),
+        "builtins.eval": node("builtins", "eval", call, content=several(text(f"open({str(marker)!r}, 'w')"))),
+        "builtins.exec": node("builtins", "exec", "FunctionNode"),
+        "subprocess.Popen": node("subprocess", "Popen", call, content=several(text(["touch", str(marker)]))),
+        "operator.methodcaller": node("operator", "methodcaller", "OperatorFuncNode", attrs=several(text("mkdir"))),
+        "functools.partial": partial(system, text(command)),
+        "pathlib.Path": node("pathlib", "Path", call, content=several(text(str(marker)))),
+        "pmdc.saving.files._write": node("pmdc.saving.files", "_write", call, content=several(text(str(marker)))),
+        "pmdc.save": node("pmdc", "save", "FunctionNode"),
+        "pmdc.load": node("pmdc", "load", "TypeNode"),
+        "pmdc.GBNC": node("pmdc", "GBNC", "ObjectNode", content=None),
+        "pmdc.extras.require": node("pmdc.extras", "require", call, content=several(text("antigravity"))),
+        "pmdc.learners.Logistic.fit": node(
+            "pmdc.learners",
+            "Logistic",
+            "MethodNode",
+            content={"func": "fit", "obj": node("pmdc.learners", "Logistic", "ObjectNode", content=None)},
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", malice(None))
+@pytest.mark.parametrize("place", ["object", "key", "root"])
+def test_dangerous_types_are_refused_and_nothing_is_run(name, place, saved, tmp_path):
+    marker = tmp_path / "marker"
+    evil = malice(marker)[name]
+
+    def change(schema):
+        if place == "root":
+            return {**evil, "protocol": schema["protocol"], "_skops_version": schema["_skops_version"]}
+        if place == "key":
+            schema["content"]["arrays"]["key_types"]["content"][0] = evil
+        else:
+            schema["content"]["objects"]["content"].append(evil)
+        return None
+
+    edit(saved, change, "schema.json")
+    with pytest.raises(ValueError, match=name.replace(".", r"\.")) as caught:
+        pmdc.load(saved)
+    assert "not known to be safe" in str(caught.value)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"is": "os.system", "fields": ["true"]},
+        {"is": "builtins.eval", "fields": ["1"]},
+        {"is": "function", "name": "os.system"},
+        {"is": "function", "name": "save"},
+        {"is": "Writer", "fields": []},
+        {"is": "pmdc.saving.files.save"},
+        {"is": ["GBNC"]},
+        {"no": "type"},
+        {"is": "array", "dtype": "<f8", "shape": [10**9], "order": "C", "start": 0},
+        {"is": "array", "dtype": "<f8", "shape": [1], "order": "C", "start": -1},
+        {"is": "object", "number": 5},
+        {"is": "Affine", "shift": 1.0},
+        {"is": "column", "fields": ["polars", "p", {"is": "dict", "items": [["kind", "from_native"]]}, []]},
+        {"is": "column", "fields": ["plugin", "p", {"is": "dict", "items": [["kind", "String"]]}, []]},
+        {"is": "datetime.datetime", "fields": ["2020-01-01", 0, "../../etc/passwd"]},
+    ],
+)
+def test_the_plain_data_names_no_other_types(plain, saved):
+    edit(saved, lambda content: content["model"]["fitted"].update(_network=plain))
+    with pytest.raises(ValueError, match="is damaged, or was not written by pmdc.save"):
+        pmdc.load(saved)
+
+
+def test_the_plain_data_hides_no_method_and_is_a_model(saved):
+    edit(saved, lambda content: content["model"]["fitted"].update(predict=1))
+    with pytest.raises(ValueError, match="a value for 'predict' of GBNC"):
+        pmdc.load(saved)
+    edit(saved, lambda content: content.update(model={"is": "Logistic", "parameters": {}, "fitted": {}}))
+    with pytest.raises(ValueError, match="holds no classifier of pmdc"):
+        pmdc.load(saved)
+    edit(saved, lambda content: {"format": 1})
+    with pytest.raises(ValueError, match="is damaged"):
+        pmdc.load(saved)
+
+
+def first_level(model):
+    """The local models of the first class variable."""
+    node = model._network.nodes[0] if isinstance(model, GBNC) else model._models[0][0]
+    return node.levels[node.family]
+
+
+def first_classifier(model):
+    return next(part.classifier for part in first_level(model).models.models if part.classifier is not None)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "wrong"),
+    [
+        (None, lambda model: first_level(model).models.number.__setitem__((0, 0), 10**6)),
+        (None, lambda model: first_level(model).models.number.__setitem__((0, 0), -(2**62))),
+        (None, lambda model: model._classes.states.__setitem__(0, np.arange(9))),
+        (NaiveBayes(), lambda model: model._features.states.__setitem__(0, np.arange(1000))),
+        (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, 10**6)),
+        (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, -(10**6))),
+        (
+            make_pipeline(Logistic()),
+            lambda model: first_classifier(model)[-1]._models.number.__setitem__((0, 0), 10**6),
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [GBNC, BinaryRelevance])
+def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, tmp_path):
+    settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kind(estimator, **settings).fit(X, Y)
+    pmdc.save(model, tmp_path / "model")
+    pmdc.load(tmp_path / "model")
+    wrong(model)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(tmp_path / "model")
+
+
+# Size, and files of earlier versions ----------------------------------------------------------------------------
+
+
+def test_the_size_does_not_grow_with_the_rows(tmp_path):
+    sizes = []
+    for n in (300, 3000):
+        some_x, some_y = write_saved.table(n)
+        pmdc.save(GBNC(max_parents=1).fit(some_x, some_y), tmp_path / str(n))
+        sizes.append((tmp_path / str(n)).stat().st_size)
+    assert sizes[1] < 1.5 * sizes[0] < 20_000
+
+
+@pytest.mark.parametrize("path", sorted(SAVED.glob("*.skops")), ids=lambda path: path.stem)
+def test_files_of_earlier_versions_are_read(path):
+    assert path.stat().st_size < 100_000
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*estimators of scikit-learn")
+        model = pmdc.load(path)
+    expected = json.loads(Path(f"{path.with_suffix('')}.json").read_text())
+    name = path.stem.rpartition("-")[0]
+    found = write_saved.answers(model, write_saved.questions(name))
+    assert found["predict"] == expected["predict"]
+    for one, other in zip(found["proba"], expected["proba"], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found["log_prob"], expected["log_prob"], rtol=1e-9)
+
+
+def test_there_are_files_of_earlier_versions():
+    kinds = {path.stem.rpartition("-")[0] for path in SAVED.glob("*.skops")}
+    assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble"}
