@@ -26,8 +26,7 @@ for one factor, H, and with it A_i and W_i, are taken as diagonal in the contras
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
 a weak penalty. So rows whose scores it changes by more than `_FAR` go on from there to the optimum without them, by
-conjugate gradients: those that change most first, as far as the work of a part is no more than `_WORK`. The other rows,
-and those of parts with too many rows, coefficients or states for that, are left where the one step has brought them.
+conjugate gradients, unless they are too many for that (`_WORK`): then the part has rows enough for the one step.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _FAR = 0.5
 """A change of scores, between two states, after which a row goes on to the optimum without it."""
 
 _WORK = 1e7
-"""What all the rows of a part that do so may cost: rows times rows times coefficients. A second at most."""
+"""The most that this may cost in a part: the rows that do so times all rows times coefficients."""
 
 _STEPS = 50
 """The most steps of a row."""
@@ -343,8 +342,8 @@ def _follow(
     """
     n, k = A.shape
     m, v = Q.shape
-    far = _far(y, m, before, rows, S, int(_WORK / (n * k * v)))
-    if not len(far):
+    far = _far(y, m, before, rows, S)
+    if not 0 < len(far) * n * k * v <= _WORK:
         return
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
@@ -389,19 +388,18 @@ def _follow(
 
 
 @compiled()
-def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats, most: int) -> Codes:
-    """The rows whose scores change by more than `_FAR`, those that change most first, and at most so many."""
+def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats) -> Codes:
+    """The rows whose scores change by more than `_FAR`."""
     counts = np.zeros(m)
     for i in range(len(y)):
         counts[y[i]] += 1
-    length = np.zeros(len(rows))
+    far = np.zeros(len(rows), dtype=np.bool_)
     for r in range(len(rows)):
         i = rows[r]
-        if counts[y[i]] > 1:  # the others know nothing of its state: there is no optimum without it
+        if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
             change = S[i] - before[i]
-            length[r] = change.max() - change.min()
-    order = np.argsort(-length)
-    return rows[order[: min(most, np.sum(length > _FAR))]]
+            far[r] = change.max() - change.min() > _FAR
+    return rows[far]
 
 
 @compiled()
