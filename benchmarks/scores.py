@@ -100,6 +100,11 @@ class Records:
             print(*key, {k: round(v, 3) for k, v in self.cells[key].items()}, file=sys.stderr, flush=True)
         return self.cells[key]
 
+    def folds(self, data: Any, table: str, setting: str, n: int) -> np.ndarray:
+        """The measures of the first folds, shape (n, 4)."""
+        cells = [self.get(data, table, fold, setting) for fold in range(n)]
+        return np.array([[cell[name] for name in self.columns[3:]] for cell in cells])
+
 
 def evaluate(model: Any, data: Any, fold: int) -> dict[str, float]:
     test = data.folds[fold]
@@ -132,8 +137,7 @@ def compare(
         data = load(table, data_dir)
         means = {}
         for setting in settings:
-            cells = [records.get(data, table, fold, setting) for fold in range(folds)]
-            means[setting] = [float(np.mean([cell[name] for cell in cells])) for name in Records.columns[3:]]
+            means[setting] = records.folds(data, table, setting, folds).mean(axis=0)
             hamming, subset, log_loss, cpu = means[setting]
             yield f"| {table} | {setting} | {hamming:.2f} | {subset:.2f} | {log_loss:.3f} | {cpu:.1f} |"
         values = np.array([means[setting][:3] for setting in settings])
@@ -173,10 +177,13 @@ def targets(records: Records, data_dir: str | None, tables: Sequence[str]) -> It
     for table in (name for name in TARGETS if name in tables):
         data = load(table, data_dir)
         for setting in ("default", "binary relevance", "chain"):
-            cells = [records.get(data, table, fold, setting) for fold in range(10)]
-            hamming, subset, log_loss, cpu = (float(np.mean([c[name] for c in cells])) for name in Records.columns[3:])
+            values = records.folds(data, table, setting, 10)
+            (hamming, subset, log_loss, cpu), errors = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(10)
             goals = TARGETS[table] if setting == "default" else ("", "")
-            yield f"| {table} | {setting} | {hamming:.2f} | {goals[0]} | {subset:.2f} | {goals[1]} | {log_loss:.3f} | {cpu:.1f} |"
+            yield (
+                f"| {table} | {setting} | {hamming:.2f} ± {errors[0]:.2f} | {goals[0]} "
+                f"| {subset:.2f} ± {errors[1]:.2f} | {goals[1]} | {log_loss:.3f} | {cpu:.1f} |"
+            )
     yield ""
 
 

@@ -36,7 +36,6 @@ import numpy.typing as npt
 
 from pmdc.compiled import SUMS, compiled
 from pmdc.learners.newton import (
-    _BLOCK,
     _contrasts,
     _energy,
     _factor,
@@ -45,6 +44,7 @@ from pmdc.learners.newton import (
     _local_states,
     _move,
     _penalty,
+    _room,
     _scores,
     _search,
     _softmax,
@@ -106,14 +106,7 @@ def scores_without(
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
-    biggest = 0
-    for p in range(n_parts):
-        biggest = max(biggest, starts[p + 1] - starts[p])
-    A = np.empty((biggest, k))
-    y = np.empty(biggest, dtype=np.int64)
-    w = np.empty(biggest)
-    Z = np.empty((min(biggest, _BLOCK), k))
-    Z32 = np.empty((min(biggest, _BLOCK), k), dtype=np.float32)
+    A, y, w, Z, Z32 = _room(starts, k)
     local = np.empty(n_states, dtype=np.int64)
     for p in range(n_parts):
         rows = order[starts[p] : starts[p + 1]]

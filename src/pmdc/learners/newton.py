@@ -95,14 +95,7 @@ def fit_parts(
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
-    biggest = 0
-    for p in range(n_parts):
-        biggest = max(biggest, starts[p + 1] - starts[p])
-    A = np.empty((biggest, k))
-    y = np.empty(biggest, dtype=np.int64)
-    w = np.empty(biggest)
-    Z = np.empty((min(biggest, _BLOCK), k))
-    Z32 = np.empty((min(biggest, _BLOCK), k), dtype=np.float32)
+    A, y, w, Z, Z32 = _room(starts, k)
     local = np.empty(n_states, dtype=np.int64)
     failed, most = 0, 0
     work = np.zeros(1)
@@ -142,6 +135,22 @@ def fit_parts(
                     for e in range(v):
                         coef[g, j] += Q[local[s], e] * T[e, j]
     return failed, min(most, max_iter), work[0]
+
+
+@compiled()
+def _room(starts: Codes, k: int) -> tuple[Floats, Codes, Floats, Floats, npt.NDArray[np.float32]]:
+    """Room for the rows of the largest part (`_take_rows`), and for those of a matrix product in either precision."""
+    n = 0
+    for p in range(len(starts) - 1):
+        n = max(n, starts[p + 1] - starts[p])
+    some = min(n, _BLOCK)
+    return (
+        np.empty((n, k)),
+        np.empty(n, dtype=np.int64),
+        np.empty(n),
+        np.empty((some, k)),
+        np.empty((some, k), dtype=np.float32),
+    )
 
 
 @compiled()
