@@ -32,7 +32,8 @@ def plot_calibration(
     """Draw how often predicted states are right, by how sure the model was of them.
 
     For each class variable the most probable state is the prediction, its probability the confidence. On the diagonal
-    the model is calibrated, below it is too sure. Below the curves is how many predictions each bin of confidence has.
+    the model is calibrated, below it is too sure. Bars behind the curves are the share of all predictions that each
+    bin of confidence has; the larger a point, the more predictions it stands for.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def plot_calibration(
     X, Y : tables as for `fit`
         Rows that the model has not seen.
     ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure. The bars take a part of its room.
+        Where to draw; by default in a new figure.
     n_bins : int, default=10
         Bins of confidence, of equal width.
     sample_weight : array-like of shape (n,), optional
@@ -82,10 +83,22 @@ def plot_calibration(
     names = [printable(name) for name in model._classes.names]
     each = dict(bins(name, [k]) for k, name in enumerate(names))
     label, together = bins("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
+    own = ax is None
     if ax is None:
-        ax = require("matplotlib.pyplot").figure(figsize=(4.8, 5.6), layout="constrained").add_subplot()
+        ax = require("matplotlib.pyplot").figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
+    edges = np.linspace(0, 1, n_bins + 1)
+    ax.bar(
+        edges[:-1],
+        together.weight,
+        np.diff(edges),
+        align="edge",
+        color="#ececec",
+        edgecolor="white",
+        zorder=0,
+        label="share of all predictions",
+    )
     if len(names) > MOST_CURVES:
-        draw_curves(ax, each, colours=[LIGHT_GREY], linewidth=1.0, marker="")
+        draw_curves(ax, each, colours=[LIGHT_GREY], linewidth=1.0, points=False)
         for line in ax.lines[:-1]:
             line.set_label("_")
         ax.lines[-1].set_label(f"each of {len(names)} class variables")
@@ -93,9 +106,11 @@ def plot_calibration(
         draw_curves(ax, each)
     draw_curves(ax, {label: together}, colours=[INK], linewidth=2.0, diagonal=len(names) == 1)
     legend: Any = ax.get_legend()
+    if own:  # beside the curves, where it hides none
+        legend.set_loc("upper left")
+        legend.set_bbox_to_anchor((1.02, 1.0))
     legend.set_title("calibration error")
     legend.get_title().set_fontsize(8)
-    _draw_counts(ax, together)
     if title:
         set_title(ax, title)
     return ax
@@ -107,10 +122,13 @@ def draw_curves(
     *,
     colours: Any = COLOURS,
     linewidth: float = 1.3,
-    marker: str = "o",
+    points: bool = True,
     diagonal: bool = True,
 ) -> None:
-    """Accuracy against confidence, a line for each name; empty bins are left out."""
+    """Accuracy against confidence, a line for each name, the larger the points the fuller the bin.
+
+    Empty bins are left out.
+    """
     if diagonal:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     for i, (name, each) in enumerate(bins.items()):
@@ -119,12 +137,15 @@ def draw_curves(
         ax.plot(
             confidence[filled],
             accuracy[filled],
-            marker=marker,
-            markersize=3.5,
             linewidth=linewidth,
             color=colours[i % len(colours)],
             label=name,
         )
+        if points:
+            colour = colours[i % len(colours)]
+            ax.scatter(
+                confidence[filled], accuracy[filled], s=4 + 160 * weight[filled], color=colour, zorder=3, clip_on=False
+            )
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_aspect("equal")
@@ -132,16 +153,3 @@ def draw_curves(
     ax.set_ylabel("share of them that are right")
     for text in ax.legend(fontsize=8).get_texts():
         text.set_parse_math(False)
-
-
-def _draw_counts(ax: Axes, together: Reliability) -> None:
-    """Below the curves, the share of the predictions in each bin."""
-    from mpl_toolkits.axes_grid1 import make_axes_locatable
-
-    below = make_axes_locatable(ax).append_axes("bottom", size="22%", pad=0.1, sharex=ax)
-    edges = np.linspace(0, 1, len(together.weight) + 1)
-    below.bar(edges[:-1], together.weight, np.diff(edges), align="edge", color=COLOURS[0], edgecolor="white")
-    below.set_ylabel("share of all")
-    below.set_xlabel(ax.get_xlabel())
-    ax.set_xlabel("")
-    ax.tick_params(labelbottom=False)

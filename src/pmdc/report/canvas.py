@@ -93,15 +93,27 @@ def text_shape(
     return Path.make_compound_path(*shapes)
 
 
-def add_text(ax: Axes, gid: str, *arguments: Any, colour: str = INK, zorder: float = 3, **options: Any) -> None:
+class Words(NamedTuple):
+    """A text that was drawn as a shape: the arguments of `text_shape`."""
+
+    lines: Sequence[str]
+    x: float
+    y: float
+    size: float = FONT_SIZE
+    align: float = 0.5
+    bold: bool = False
+
+
+def add_text(ax: Axes, gid: str, *arguments: Any, colour: str = INK, **options: Any) -> None:
     """Draw a `text_shape`."""
-    add_shape(ax, gid, text_shape(*arguments, **options), fc=colour, linewidth=0, zorder=zorder)
+    words = Words(*arguments, **options)
+    add_shape(ax, gid, text_shape(*words), fc=colour, linewidth=0, zorder=4).words = words
 
 
-def add_shape(ax: Axes, gid: str, path: Path, **style: Any) -> None:
+def add_shape(ax: Axes, gid: str, path: Path, **style: Any) -> Any:
     from matplotlib.patches import PathPatch
 
-    ax.add_patch(PathPatch(path, gid=gid, **style))
+    return ax.add_patch(PathPatch(path, gid=gid, **style))
 
 
 def rectangle(left: float, bottom: float, width: float, height: float) -> Path:
@@ -137,7 +149,7 @@ class Legend:
 
     def __init__(self, entries: Sequence[Entry], width: float):
         self.rows: list[list[Entry]] = []
-        room = max(width, 220.0)
+        room = max(width, 270.0)
         for entry in entries:
             if entry.draw is None:
                 self.rows.extend([Entry(line)] for line in textwrap.wrap(printable(entry.label), _NOTE_LENGTH))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pmdc.extras import require
@@ -25,7 +25,7 @@ from pmdc.report.canvas import (
     shape_sample,
     text_width,
 )
-from pmdc.report.layout import PORT_GAP, Box, Edge, Layout, Node, layered_layout, sample_route, upward_edges
+from pmdc.report.layout import PORT_GAP, Box, Edge, Floats, Layout, Node, layered_layout, sample_route, upward_edges
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,6 +54,9 @@ _WAYS = {
     "mixed": "in some models the one, in some the other",
 }
 _UNKNOWN_DASHES = (1.2, 2.0)
+
+_Spot = tuple[float, float, float, float]
+"""Left, bottom, width and height of a rectangle."""
 
 
 def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -273,40 +276,46 @@ def _fading(ink: str) -> Sampler:
     return draw
 
 
-def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, tuple[float, float, float, float]]]:
+def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, _Spot]]:
     """The percentage of each edge, and a rectangle on the edge for it that touches nothing else, if there is one."""
     shares = {(a, b): float(d["confidence"]) for a, b, d in graph.edges(data=True) if "confidence" in d}
     points = {edge: sample_route(route) for edge, route in layout.routes.items()}
     boxes = [(box.left, box.bottom, box.width, box.height) for box in layout.boxes.values()]
-    labels: dict[Edge, tuple[str, tuple[float, float, float, float]]] = {}
+    labels: dict[Edge, tuple[str, _Spot]] = {}
     height = 1.3 * _LABEL_SIZE
     for edge in sorted(shares, key=lambda edge: -shares[edge]):
         label = f"{100 * shares[edge]:.0f} %"
         width = text_width(label, _LABEL_SIZE) + 2
         own = points[edge]
-        for place in sorted(range(len(own)), key=lambda i: abs(i - len(own) / 2)):
-            left, bottom = own[place] - (width / 2, height / 2)
-            inside = left >= 0 and left + width <= layout.width
+        middle_first = own[sorted(range(len(own)), key=lambda i: abs(i - len(own) / 2))]
+        for aside in (0.0, *(side * (width / 2 + gap) for gap in (4, 8, 12) for side in (-1, 1))):  # or next to it
+            spots = ((x + aside - width / 2, y - height / 2, width, height) for x, y in middle_first.tolist())
             taken = [*boxes, *(spot for _, spot in labels.values())]
-            if not inside or any(_overlap((left, bottom, width, height), other) for other in taken):
-                continue
-            if any(_passes(points[other], left, bottom, width, height) for other in points if other != edge):
-                continue
-            labels[edge] = label, (float(left), float(bottom), width, height)
-            break
+            others = [points[other] for other in points if other != edge or aside]
+            spot = next((spot for spot in spots if _is_free(spot, taken, others, layout.width)), None)
+            if spot is not None:
+                labels[edge] = label, spot
+                break
     return labels
 
 
-def _overlap(one: tuple[float, ...], other: tuple[float, ...], gap: float = 2.0) -> bool:
+def _is_free(spot: _Spot, taken: Sequence[_Spot], routes: Sequence[Floats], width: float) -> bool:
+    """Whether a rectangle is in the picture and touches no other, and no edge passes it."""
+    if spot[0] < 0 or spot[0] + spot[2] > width or any(_overlap(spot, other) for other in taken):
+        return False
+    left, bottom = spot[0] - 3, spot[1] - 3
+    right, top = left + spot[2] + 6, bottom + spot[3] + 6
+    return not any(
+        ((route[:, 0] > left) & (route[:, 0] < right) & (route[:, 1] > bottom) & (route[:, 1] < top)).any()
+        for route in routes
+    )
+
+
+def _overlap(one: _Spot, other: _Spot, gap: float = 2.0) -> bool:
     return all(
         one[i] < other[i] + other[i + 2] + gap and other[i] < one[i] + one[i + 2] + gap
         for i in (0, 1)  # sideways and upwards
     )
-
-
-def _passes(points: Any, left: float, bottom: float, width: float, height: float) -> bool:
-    x, y = points.T
-    return bool(((x > left - 3) & (x < left + width + 3) & (y > bottom - 3) & (y < bottom + height + 3)).any())
 
 
 # Legend ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pmdc.report.canvas import figure_of, plain_figure
+from pmdc.report.canvas import FONT, INK, LINE_HEIGHT, figure_of, plain_figure, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,22 +70,48 @@ def _has_matplotlib() -> bool:
 
 def _inline(ax: Axes) -> str | None:
     """The figure of some axes as an SVG element, unless it is too long."""
+    figure = figure_of(ax)
+    texts = [patch for patch in ax.patches if hasattr(patch, "words")]
+    for patch in texts:
+        patch.set_visible(False)
     file = StringIO()
-    figure_of(ax).savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    text = file.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # The style of the file would be one of the whole page.
-    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
+    svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     look = "max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt"
-    text = text.replace("<svg", f'<svg style="{look}"', 1)
+    svg = svg.replace("<svg", f'<svg style="{look}"', 1)
     # A hundredth of a point is fine enough.
-    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d+", _rounded, path[0]), text)
-    return text if len(text) <= MOST_CHARACTERS else None
+    svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d+", _rounded, path[0]), svg)
+    # Text stays text: it is short so, and can be searched and copied.
+    end = svg.rindex("</svg>")
+    svg = svg[:end] + "".join(_text(ax, patch) for patch in texts) + svg[end:]
+    return svg if len(svg) <= MOST_CHARACTERS else None
 
 
 def _rounded(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _text(ax: Axes, patch: Any) -> str:
+    """A text of a picture as an SVG element; its length is kept whatever the font of the reader."""
+    figure, words = figure_of(ax), patch.words
+    anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[words.align]
+    weight = ' font-weight="bold"' if words.bold else ""
+    height = LINE_HEIGHT * words.size
+    first = words.y + height * (len(words.lines) - 1) / 2 - 0.36 * words.size
+    elements = []
+    for i, line in enumerate(words.lines):
+        x, y = ax.transData.transform((words.x, first - i * height)) * 72 / figure.dpi
+        y = 72 * figure.get_figheight() - y
+        elements.append(
+            f'<text x="{x:.2f}" y="{y:.2f}" font-size="{words.size}" text-anchor="{anchor}"{weight} '
+            f'font-family="{FONT},Verdana,sans-serif" fill="{INK}" lengthAdjust="spacingAndGlyphs" '
+            f'textLength="{text_width(line, words.size, words.bold):.2f}">{escape(line)}</text>'
+        )
+    return "".join(elements)
 
 
 def _individual(distribution: BaseDistribution) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmdc.extras import require
@@ -101,8 +102,10 @@ def percent(probability: float) -> str:
 
 
 def loss_name(loss: LossLike) -> str:
-    """What a loss is called, as an adjective."""
-    return loss if isinstance(loss, str) else str(getattr(loss, "__name__", type(loss).__name__))
+    """What a loss is called."""
+    if isinstance(loss, str):
+        return "Hamming" if loss == "hamming" else loss
+    return str(getattr(loss, "__name__", type(loss).__name__)).removesuffix("Loss")
 
 
 # The picture -----------------------------------------------------------------------------------------------------
@@ -121,7 +124,8 @@ def draw_individual(
     graph.add_nodes_from(names)
     graph.add_edges_from((names[p], names[k]) for k, members in enumerate(distribution.parents) for p in members)
     arrows = {name: max(graph.in_degree(name), graph.out_degree(name)) for name in names}
-    layout = layered_layout(graph, {name: _size(panel, arrows[name]) for name, panel in panels.items()})
+    sizes: dict[Hashable, tuple[float, float]] = {name: _size(panels[name], arrows[name]) for name in names}
+    layout = layered_layout(graph, sizes, max(3, math.isqrt(len(names))))
     legend = Legend(_entries(list(panels.values()), loss), layout.width)
     ax, scale = prepare(ax, layout.width, layout.height, legend, title, figure)
     for edge, route in layout.routes.items():
@@ -196,7 +200,7 @@ def _mark(role: str, left: float, middle: float) -> Path:
 
 
 def _entries(panels: Sequence[Panel], loss: LossLike) -> list[Entry]:
-    meanings = {"predicted": f"predicted, {loss_name(loss)} loss", "known": "known"}
+    meanings = {"predicted": f"predicted for the {loss_name(loss)} loss", "known": "known"}
     roles = {state.role for panel in panels for state in panel.states}
     entries = []
     for role, meaning in meanings.items():

@@ -33,8 +33,6 @@ _LAYER_GAP = (32.0, 72.0)
 PORT_GAP = 9.0
 # Distance that a smoothed edge keeps from the boxes it passes.
 _CLEARANCE = 5.0
-# Number of boxes in a layer above which those that can stand elsewhere do.
-_MOST_IN_LAYER = 6
 # How long to look for an order with few crossings.
 _SWEEPS = 12
 _EXCHANGES = 6
@@ -104,7 +102,7 @@ _Rows = list[list[_Item]]
 _Neighbours = dict[_Item, list[_Item]]
 
 
-def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]]) -> Layout:
+def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]], most_in_layer: int = 6) -> Layout:
     """Lay out a graph from top to bottom.
 
     Parameters
@@ -112,6 +110,8 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]])
     graph : networkx.DiGraph
         Where it has cycles, edges of greater ``confidence`` (an edge attribute) point downwards first.
     sizes : mapping of node to (width, height)
+    most_in_layer : int, default=6
+        The number of boxes in a layer above which those that can stand elsewhere do.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]])
     """
     upward = upward_edges(graph)
     ends = {edge: edge[::-1] if edge in upward else edge for edge in graph.edges}  # the upper one first
-    layers = _assign_layers(graph, ends.values())
+    layers = _assign_layers(graph, ends.values(), most_in_layer)
     paths = {edge: _path(edge, upper, lower, layers) for edge, (upper, lower) in ends.items()}
     rows: _Rows = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for node, layer in layers.items():
@@ -177,7 +177,7 @@ def upward_edges(graph: nx.DiGraph) -> frozenset[Edge]:
     return frozenset(upward)
 
 
-def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[Node, int]:
+def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> dict[Node, int]:
     """The layer of each node: its topological generation, except for those that have no parents.
 
     These (discrete features above all) stand just above the first of their children, so that fewer edges are
@@ -196,21 +196,21 @@ def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[Node, i
     for node in roots:
         layers[node] = min(layers[child] for child in graph.successors(node)) - 1
 
-    _spread_roots(layers, sorted(roots, key=graph.out_degree))
+    _spread_roots(layers, sorted(roots, key=graph.out_degree), most)
     first = max(layers.values(), default=-1) + 1
-    n_rows = -(-len(alone) // _MOST_IN_LAYER)
+    n_rows = -(-len(alone) // most)
     layers.update({node: first + i * n_rows // len(alone) for i, node in enumerate(alone)})
     return {node: layers[node] for node in graph}
 
 
-def _spread_roots(layers: dict[Node, int], roots: Sequence[Node]) -> None:
+def _spread_roots(layers: dict[Node, int], roots: Sequence[Node], most: int) -> None:
     """Move roots up from layers that are too full, the first ones first; then count layers from 0 again."""
     layer = max(layers.values(), default=-1)
     while layer >= min(layers.values(), default=0):
         count = sum(other == layer for other in layers.values())
-        keep = _MOST_IN_LAYER
+        keep = most
         if layer == min(layers.values()):  # what goes up makes new layers: share evenly among them
-            keep = -(-count // -(-count // _MOST_IN_LAYER))
+            keep = -(-count // -(-count // most))
         for node in [node for node in roots if layers[node] == layer][: max(count - keep, 0)]:
             layers[node] -= 1
         layer -= 1

@@ -44,14 +44,18 @@ def draw_table(
         " · ".join(printable(str(states[p].tolist()[code])) for p, code in zip(parents, some, strict=True))
         for some in codes
     ]
+    heading = " · ".join(printable(names[p]) for p in parents) or "no parents"
+    if title is None:
+        title = f"P({names[k]} | {', '.join([*(names[p] for p in parents), 'x'])})"
     if ax is None:
-        ax = _new_axes(across, down, note is not None)
+        ax = _new_axes(across, [heading, *down], [note or "", title])
     _fill(ax, table[shown], across, down)
-    ax.set_ylabel(" · ".join(printable(names[p]) for p in parents) or "no parents", **_text())
+    ax.annotate(
+        heading, (0, 1), (-5, 5), "axes fraction", "offset points", ha="right", va="bottom", weight="bold", **_text()
+    )
     if note:
-        ax.set_xlabel(note, labelpad=6, **_text())
-    given = ", ".join([*(names[p] for p in parents), "x"])
-    set_title(ax, f"P({names[k]} | {given})" if title is None else title, pad=10)
+        ax.set_xlabel(note, labelpad=6, loc="right", **_text())
+    set_title(ax, title, pad=10, loc="right")
     return ax
 
 
@@ -59,12 +63,13 @@ def _text(**options: Any) -> dict[str, Any]:
     return {"fontsize": _SIZE, "fontfamily": FONT, "color": INK, "parse_math": False} | options
 
 
-def _new_axes(across: list[str], down: list[str], note: bool) -> Axes:
-    """Axes with room for all words in a new figure."""
+def _new_axes(across: list[str], down: list[str], lines: list[str]) -> Axes:
+    """Axes with room for all words in a new figure: those beside the cells, and lines above and below."""
     cell = max(_CELL[0], *(text_width(line, _SIZE) + 10 for label in across for line in label.split("\n")))
-    words = max(text_width(label, _SIZE) for label in down) + 50
-    height = _CELL[1] * len(down) + 12 * max(label.count("\n") + 1 for label in across) + 60 + 18 * note
-    figure = pyplot_figure(figsize=(max(words + cell * len(across), 250) / 72, height / 72), layout="constrained")
+    width = max(text_width(label, _SIZE, bold=True) for label in down) + cell * len(across)
+    width = max(width, *(1.4 * text_width(printable(line), _SIZE) for line in lines)) + 30
+    height = _CELL[1] * (len(down) + bool(lines[0])) + 12 * max(label.count("\n") + 1 for label in across) + 30
+    figure = pyplot_figure(figsize=(width / 72, height / 72), layout="constrained")
     return figure.add_subplot()
 
 
