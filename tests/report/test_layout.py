@@ -128,7 +128,7 @@ def test_edges_that_close_a_cycle_point_upwards():
     assert abs(layout.routes["a", "b"][0, 0] - layout.routes["b", "a"][-1, 0]) > 5
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(2, 16), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.3, 0.6]))
 def test_graphs_with_cycles_keep_the_other_promises(n, seed, density):
     rng = np.random.default_rng(seed)

@@ -124,7 +124,8 @@ def rectangle(left: float, bottom: float, width: float, height: float) -> Path:
 
 
 def set_title(ax: Axes, title: str, **options: Any) -> None:
-    ax.set_title(title, fontsize=_TITLE_SIZE, fontfamily=FONT, color=INK, parse_math=False, **options)
+    shown = "\n".join(map(printable, title.splitlines()))
+    ax.set_title(shown, fontsize=_TITLE_SIZE, fontfamily=FONT, color=INK, parse_math=False, **options)
 
 
 # Legend ----------------------------------------------------------------------------------------------------------
@@ -209,8 +210,10 @@ def prepare(
     full_width = max(width, legend.width) + 2 * _MARGIN
     full_height = height + legend.height + 2 * _MARGIN
     if ax is None:
-        above = _TITLE_HEIGHT if title else 0.0
-        figure_width = max(full_width, text_width(printable(title or ""), _TITLE_SIZE) + 2 * _MARGIN)
+        words = (title or "").splitlines()
+        above = _TITLE_HEIGHT + LINE_HEIGHT * _TITLE_SIZE * (len(words) - 1) if words else 0.0
+        widest = max((text_width(printable(line), _TITLE_SIZE) for line in words), default=0.0)
+        figure_width = max(full_width, widest + 2 * _MARGIN)
         made = figure(figsize=(figure_width / 72, (full_height + above) / 72))
         ax = made.add_axes((0.0, 0.0, 1.0, full_height / (full_height + above)))
     space = ax.get_window_extent().transformed(figure_of(ax).dpi_scale_trans.inverted())
