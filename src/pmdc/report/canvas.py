@@ -113,7 +113,8 @@ def add_text(ax: Axes, gid: str, *arguments: Any, colour: str = INK, **options: 
 def add_shape(ax: Axes, gid: str, path: Path, **style: Any) -> Any:
     from matplotlib.patches import PathPatch
 
-    return ax.add_patch(PathPatch(path, gid=gid, **style))
+    # The limits of the axes are known, so there is no need to find out where the patch is, as add_patch would.
+    return ax.add_artist(PathPatch(path, gid=gid, **style))
 
 
 def rectangle(left: float, bottom: float, width: float, height: float) -> Path:

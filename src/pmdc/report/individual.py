@@ -94,11 +94,12 @@ def _panel(name: str, states: Sequence[str], marginal: Sequence[float], predicte
 
 def percent(probability: float) -> str:
     """A share for readers: never 0 or 100 where it is neither."""
-    if 0 < probability < 0.005:
+    rounded = round(100 * probability)
+    if rounded == 0 and probability > 0:
         return "<1 %"
-    if 0.995 <= probability < 1 - 1e-9:
+    if rounded == 100 and probability < 1 - 1e-9:
         return ">99 %"
-    return f"{100 * probability:.0f} %"
+    return f"{rounded} %"
 
 
 def loss_name(loss: LossLike) -> str:
