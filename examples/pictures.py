@@ -21,15 +21,20 @@ def run(out):
     """Run the examples of the page, save a picture wherever it shows one, and return how many examples failed."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     examples, names = [], {}
+
+    def run_examples():
+        test = doctest.DocTest(examples, names, PAGE.name, str(PAGE), 0, None)
+        runner.run(test, clear_globs=False)
+        return test.globs
+
     for piece in doctest.DocTestParser().parse(PAGE.read_text(encoding="utf-8")):
         if isinstance(piece, doctest.Example):
             examples.append(piece)
             continue
         for picture in re.findall(r"!\[.*?\]\(images/(.*?)\)", piece):
-            runner.run(doctest.DocTest(examples, names, PAGE.name, str(PAGE), 0, None), clear_globs=False)
-            examples = []
+            names, examples = run_examples(), []
             names["ax"].figure.savefig(out / picture, dpi=110)
-    runner.run(doctest.DocTest(examples, names, PAGE.name, str(PAGE), 0, None))
+    run_examples()
     return runner.summarize(verbose=False).failed
 
 

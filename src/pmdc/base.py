@@ -206,7 +206,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         JointDistribution
             Ask it for `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
-            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`.
+            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`, `plot(row)`.
         """
         joint = self._distribution(self._read(X))
         return joint if given is None else joint.given(given)

@@ -1,6 +1,8 @@
 """Graphs written to files come back as they were."""
 
 import re
+import subprocess
+import sys
 from itertools import pairwise
 
 import networkx as nx
@@ -100,6 +102,7 @@ def test_dot_comes_back(graph, tmp_path, suffix):
     assert float(back.edges["feature", "plain"]["penwidth"]) > float(back.edges["plain", "two words"]["penwidth"])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_other_tools_read_the_dot(graph, tmp_path):
     pydot = pytest.importorskip("pydot")
     write_graph(graph, tmp_path / "graph.dot")
@@ -158,3 +161,23 @@ def test_names_and_attributes_of_other_types(tmp_path):
     write_graph(graph, tmp_path / "graph.graphml")
     back = nx.read_graphml(tmp_path / "graph.graphml")
     assert back.edges["('a', 1)", "2"] == {"strength": 0.5, "extra": "[1, 2]"}
+
+
+def test_other_formats_need_no_matplotlib(tmp_path):
+    program = """
+import sys
+sys.modules["matplotlib"] = None
+import networkx as nx
+from pmdc.report import write_graph
+graph = nx.DiGraph([("a", "b")])
+write_graph(graph, sys.argv[1] + "/graph.dot")
+write_graph(graph, sys.argv[1] + "/graph.graphml")
+try:
+    write_graph(graph, sys.argv[1] + "/graph.svg")
+except ImportError as error:
+    assert "pmdc[plot]" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"graph.dot", "graph.graphml"}

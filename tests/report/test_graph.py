@@ -141,8 +141,10 @@ def test_edges_of_unknown_strength_are_dotted():
     graph = nx.DiGraph()
     graph.add_edge("a", "b", strength=3.0)
     graph.add_edge("b", "c")
+    graph.add_edge("a", "c", strength=float("nan"))
     ax = draw_graph(graph)
     lines = drawn(ax, "edge")
+    assert lines["a:c"].get_linestyle() == lines["b:c"].get_linestyle()
     assert lines["a:b"].get_linestyle() in ("-", "solid")
     assert lines["b:c"].get_linestyle() not in ("-", "solid")
     assert legend(ax) == ["score lost without the edge, 0 to 3", "not known what is lost"]

@@ -42,8 +42,8 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
     >>> data = make_network(300, n_class_variables=3, random_state=0)
     >>> folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(4), return_estimator=True)
     >>> graph = consensus_graph(folds["estimator"])
-    >>> sorted({share for *_, share in graph.edges(data="confidence")}) # doctest: +ELLIPSIS
-    [...]
+    >>> all(0.25 <= share <= 1 for _, _, share in graph.edges(data="confidence"))
+    True
     >>> ax = draw_graph(graph)
     """
     import networkx as nx

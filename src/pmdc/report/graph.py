@@ -204,7 +204,8 @@ class Strokes:
 
     def __init__(self, graph: nx.DiGraph):
         data: dict[Edge, Mapping[str, Any]] = {(a, b): given for a, b, given in graph.edges(data=True)}
-        self.strengths = {edge: max(float(d["strength"]), 0.0) for edge, d in data.items() if "strength" in d}
+        given = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
+        self.strengths = {edge: max(strength, 0.0) for edge, strength in given.items() if math.isfinite(strength)}
         self.greatest = max(self.strengths.values(), default=0.0)
         ways = {edge: str(d["way"]) for edge, d in data.items() if d.get("way") in _WAYS}
         self.ways = ways if len(set(ways.values())) > 1 else {}
