@@ -98,8 +98,9 @@ def plot_calibration(
         label="share of all predictions",
     )
     if len(names) > MOST_CURVES:
+        before = len(ax.lines)
         draw_curves(ax, each, colours=[LIGHT_GREY], linewidth=1.0, points=False)
-        for line in ax.lines[:-1]:
+        for line in ax.lines[before:-1]:
             line.set_label("_")
         ax.lines[-1].set_label(f"each of {len(names)} class variables")
     elif len(names) > 1:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pmdc.report.canvas import FONT, INK, LINE_HEIGHT, figure_of, plain_figure, text_width
+from pmdc.report.canvas import FONT, LINE_HEIGHT, figure_of, plain_figure, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,9 +97,12 @@ def _rounded(number: re.Match[str]) -> str:
 
 def _text(ax: Axes, patch: Any) -> str:
     """A text of a picture as an SVG element; its length is kept whatever the font of the reader."""
+    from matplotlib.colors import to_hex
+
     figure, words = figure_of(ax), patch.words
     anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[words.align]
     weight = ' font-weight="bold"' if words.bold else ""
+    colour = to_hex(patch.get_facecolor())
     height = LINE_HEIGHT * words.size
     first = words.y + height * (len(words.lines) - 1) / 2 - 0.36 * words.size
     elements = []
@@ -108,7 +111,7 @@ def _text(ax: Axes, patch: Any) -> str:
         y = 72 * figure.get_figheight() - y
         elements.append(
             f'<text x="{x:.2f}" y="{y:.2f}" font-size="{words.size}" text-anchor="{anchor}"{weight} '
-            f'font-family="{FONT},Verdana,sans-serif" fill="{INK}" lengthAdjust="spacingAndGlyphs" '
+            f'font-family="{FONT},Verdana,sans-serif" fill="{colour}" lengthAdjust="spacingAndGlyphs" '
             f'textLength="{text_width(line, words.size, words.bold):.2f}">{escape(line)}</text>'
         )
     return "".join(elements)
