@@ -18,15 +18,19 @@ def test_examples_of_the_page(page, tmp_path, monkeypatch):
     assert not failed
 
 
-def test_pictures_can_be_drawn(tmp_path):
+@pytest.mark.parametrize(("script", "prefix"), [("ten_questions", "questions"), ("pictures", "pictures")])
+def test_pictures_can_be_drawn(tmp_path, script, prefix):
+    """And, of docs/pictures.md, that its examples are true: they are what draws."""
     pytest.importorskip("statsmodels")
-    pytest.importorskip("matplotlib")
+    plt = pytest.importorskip("matplotlib.pyplot")
     import runpy
     import sys
     from unittest.mock import patch
 
-    with patch.object(sys, "argv", ["ten_questions.py", "--out", str(tmp_path)]):
-        runpy.run_path(str(ROOT / "examples" / "ten_questions.py"), run_name="__main__")
+    with patch.object(sys, "argv", [script, "--out", str(tmp_path)]):
+        runpy.run_path(str(ROOT / "examples" / f"{script}.py"), run_name="__main__")
+    plt.close("all")
     assert {path.name for path in tmp_path.iterdir()} == {
-        path.name for path in (ROOT / "docs" / "images").glob("questions-*.png")
+        path.name for path in (ROOT / "docs" / "images").glob(f"{prefix}-*.png")
     }
+    assert all(path.stat().st_size < 150_000 for path in (ROOT / "docs" / "images").iterdir())

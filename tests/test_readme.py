@@ -17,7 +17,15 @@ def test_the_example_runs():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/theory.md", "docs/questions.md", "docs/architecture.md", "docs/errata.md", "CHANGELOG.md"],
+    [
+        "README.md",
+        "docs/theory.md",
+        "docs/questions.md",
+        "docs/pictures.md",
+        "docs/architecture.md",
+        "docs/errata.md",
+        "CHANGELOG.md",
+    ],
 )
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")

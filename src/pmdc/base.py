@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_choice, check_count
@@ -25,6 +25,10 @@ from pmdc.inference.junction_tree import ImpossibleEvidenceError
 from pmdc.inference.losses import Choice
 from pmdc.learners import Logistic
 from pmdc.table import ClassTable, Codes, Features, FeatureTable, Floats, keep_names_apart, read_columns, read_weights
+
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.axes import Axes
 
 _CHUNK_CELLS = 2**24
 """Numbers in the conditional tables that are held at once while predicting (128 MiB)."""
@@ -65,6 +69,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _unseen_answer(self) -> str:
         """What is answered for a discrete value without rows, for a warning."""
         return "It counts as none of the known values."
+
+    def _own_graph(self) -> networkx.DiGraph:
+        """What depends on what, as `pmdc.report.draw_graph` takes it; a ValueError where no graph says it."""
+        raise ValueError(
+            f"{type(self).__name__} has no graph. Draw the distribution of a row instead: predict_joint(X).plot(row)."
+        )
 
     # What users call -----------------------------------------------------------------------------------------
 
@@ -196,7 +206,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         JointDistribution
             Ask it for `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
-            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`.
+            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`, `plot(row)`.
         """
         joint = self._distribution(self._read(X))
         return joint if given is None else joint.given(given)
@@ -339,6 +349,40 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
         right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
         return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
+
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+        """Draw what depends on what: the graph of the model, the same for all rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default in a new figure that is just large enough.
+        title : str, optional
+
+        Returns
+        -------
+        matplotlib Axes
+            As `pmdc.report.draw_graph`, which says what is drawn how. ``predict_joint(X).plot(row)`` draws the network
+            of one row, with its probabilities.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> ax = GBNC(max_parents=1).fit(data.X, data.Y).plot(title="What depends on what")
+        >>> ax.figure.savefig("graph.svg")  # doctest: +SKIP
+        """
+        from pmdc.report import draw_graph
+
+        check_is_fitted(self)
+        return draw_graph(self._own_graph(), ax, title=title)
+
+    def _html_repr(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and the graph once there is one."""
+        from pmdc.report.html import model_html
+
+        return str(estimator_html_repr(self)) + model_html(self)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, those of the estimator as ``estimator__<parameter>``, also of the default one."""

@@ -159,8 +159,10 @@ class GBNC(MultiDimensionalClassifier):
     classes_ : list of arrays, or one array for 1-D y
         The states of each class variable.
     graph_ : networkx.DiGraph
-        The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"; edge
-        attribute ``way``: "partition" or "input").
+        The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
+        have the attributes ``way``, "partition" or "input", and ``strength``, what is lost without the edge: the score
+        of the class variable's parents minus the greatest score of all of them but this one, or of fewer, in any way
+        that was scored; 0 if that is no less. (Where all but this one have no score yet, they get one for this.)
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
@@ -346,6 +348,7 @@ class GBNC(MultiDimensionalClassifier):
             ]
             strengths = [_inherited(chains, partial(scores.strength, child)) for child, chains in tasks]
             nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
+            losses = _losses_without(scores, chosen)
         self._network = Network(nodes, learner.prepare, work.sizes)
         self.scores_ = _named_scores(tables, offered, names)
         if work.strengths is not None:
@@ -361,7 +364,7 @@ class GBNC(MultiDimensionalClassifier):
         limits += self._limits(sum(map(len, tables)), sum(map(len, offered)))
         status = " ".join([structure.status, "over", " and ".join(limits)]) if limits else structure.status
         self.structure_ = replace(structure, parents=parents, status=status)
-        self.graph_ = _graph(self.ways_, classes.names)
+        self.graph_ = _graph(self.ways_, classes.names, losses)
         self._say(f"structure: {self.structure_}")
 
     def _with_strengths(
@@ -611,6 +614,9 @@ class GBNC(MultiDimensionalClassifier):
         if self.verbose:
             sys.stderr.write(f"[GBNC] {message}\n")
 
+    def _own_graph(self) -> networkx.DiGraph:
+        return self.graph_
+
     # Predicting ----------------------------------------------------------------------------------------------
 
     def _distribution(self, features: Features) -> JointDistribution:
@@ -695,6 +701,23 @@ def _offered(tables: Sequence[FamilyTable], scores: Scores) -> list[FamilyTable]
     ]
 
 
+def _losses_without(scores: Scores, chosen: Sequence[Family]) -> list[list[float]]:
+    """What the score of each class variable's family loses without each of its parents.
+
+    It is compared with all families of fewer parents that were scored. Where the others alone were not, in whichever
+    way, they are scored now; nothing else depends on these scores.
+    """
+    tables = scores.known
+    without = [(child, family.without(p)) for child, family in enumerate(chosen) for p in family.parents]
+    scores([(child, few) for child, few in without if few.parents not in {f.parents for f in tables[child]}], True)
+
+    def loss(child: int, few: Family) -> float:
+        left = max(score for f, score in tables[child].items() if set(f.parents) <= set(few.parents))
+        return max(float(tables[child][chosen[child]] - left), 0.0)
+
+    return [[loss(child, family.without(p)) for p in family.parents] for child, family in enumerate(chosen)]
+
+
 # Names --------------------------------------------------------------------------------------------------------
 
 
@@ -715,14 +738,19 @@ def _named_scores(
     }
 
 
-def _graph(ways: dict[str, dict[str, str]], class_names: Sequence[str]) -> networkx.DiGraph:
+def _graph(
+    ways: dict[str, dict[str, str]], class_names: Sequence[str], losses: Sequence[Sequence[float]]
+) -> networkx.DiGraph:
     import networkx as nx
 
     graph = nx.DiGraph()
     graph.add_nodes_from(class_names, kind="class")
-    for child, parents in ways.items():
+    for (child, parents), lost in zip(ways.items(), losses, strict=True):
+        lost_without = dict(zip(parents, lost, strict=True))
         for parent in sorted(parents):
             if parent not in graph:
                 graph.add_node(parent, kind="discrete")
             graph.add_edge(parent, child, way=parents[parent])
+            if np.isfinite(lost_without[parent]):  # nothing is known where a penalty forbids all that is left
+                graph.edges[parent, child]["strength"] = lost_without[parent]
     return graph

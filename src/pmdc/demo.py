@@ -86,11 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from pmdc.report import draw_graph
-
     options.out.mkdir(parents=True, exist_ok=True)
     picture = options.out / "graph.png"
-    figure: Any = draw_graph(model.graph_, title="What the answers depend on").figure
+    figure: Any = model.plot(title="What the answers depend on").figure
     figure.savefig(picture, dpi=150)
     say(f"The picture of the graph is in {picture}\n")
 

@@ -11,7 +11,7 @@ _EXTRAS = {
     "scikit_posthocs": "benchmark",
     "rich": "cli",
     "skops": "save",
-    "matplotlib": "benchmark",
+    "matplotlib": "plot",
     "pgmpy": "peers",
 }
 

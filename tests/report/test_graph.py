@@ -1,12 +1,15 @@
 """The picture of a graph shows every node and edge, where the layout says, and tells the kinds apart."""
 
+import io
 import sys
 from itertools import combinations
+from xml.etree import ElementTree
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.figure
 import matplotlib.pyplot as plt
 import networkx as nx
 import pytest
@@ -27,12 +30,18 @@ def drawn(ax, kind):
     return {p.get_gid().removeprefix(f"{kind}:"): p for p in ax.patches if p.get_gid().startswith(f"{kind}:")}
 
 
+def legend(ax):
+    """The words of the legend, from above and from the left."""
+    texts = extents(ax, "legend")
+    return sorted(texts, key=lambda name: (-round(texts[name].y1), texts[name].x0))
+
+
 def extents(ax, kind):
     """Rectangles around what was drawn, in the units of the axes."""
     return {name: patch.get_path().get_extents() for name, patch in drawn(ax, kind).items()}
 
 
-@pytest.mark.parametrize(("n_class", "n_discrete"), [(2, 0), (4, 1), (7, 2), (12, 4), (16, 4)])
+@pytest.mark.parametrize(("n_class", "n_discrete"), [(2, 0), (5, 1), (7, 2), (16, 4), (50, 6)])
 def test_boxes_do_not_overlap_and_hold_their_text(n_class, n_discrete):
     graph = make_network(1, n_class_variables=n_class, n_discrete=n_discrete, random_state=n_class).truth.graph
     graph = nx.relabel_nodes(graph, {"y1": "a_rather_long name-of.a/class variable"})
@@ -47,18 +56,22 @@ def test_boxes_do_not_overlap_and_hold_their_text(n_class, n_discrete):
         assert text.x1 < box.x1 - 3
         assert box.y0 + 2 < text.y0
         assert text.y1 < box.y1 - 2
-    assert set(drawn(ax, "edge")) == {f"{parent}:{child}" for parent, child in graph.edges}
+    assert set(drawn(ax, "edge")) == set(drawn(ax, "head")) == {f"{parent}:{child}" for parent, child in graph.edges}
+    for edge, line in drawn(ax, "edge").items():
+        for name, box in nodes.items():
+            if name not in edge.split(":"):
+                assert not line.get_path().intersects_bbox(box, filled=False), f"{edge} touches {name}"
 
 
 def test_arrows_end_at_the_border():
     graph = nx.DiGraph([("a", "b"), ("a", "c"), ("b", "c")])
     ax = draw_graph(graph)
-    nodes = extents(ax, "node")
-    for edge, arrow in extents(ax, "edge").items():
+    nodes, heads = extents(ax, "node"), extents(ax, "head")
+    for edge, line in extents(ax, "edge").items():
         parent, child = edge.split(":")
-        assert arrow.y1 == pytest.approx(nodes[parent].y0, abs=0.5)
-        # The outline of the head ends before the border by what the width of its line adds to the tip.
-        assert nodes[child].y1 < arrow.y0 < nodes[child].y1 + 2
+        assert line.y1 == pytest.approx(nodes[parent].y0)
+        assert line.y0 == pytest.approx(heads[edge].y1)
+        assert heads[edge].y0 == pytest.approx(nodes[child].y1)
 
 
 def test_everything_is_in_the_picture():
@@ -67,7 +80,8 @@ def test_everything_is_in_the_picture():
     figure = ax.figure
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
-    for artist in [*ax.patches, ax.get_legend(), ax.title]:
+    assert legend(ax)
+    for artist in [*ax.patches, ax.title]:
         extent = artist.get_window_extent(renderer)
         assert extent.x0 >= 0
         assert extent.y0 >= 0
@@ -84,21 +98,23 @@ def test_kinds_differ_in_shape_and_colour():
     assert vote.get_edgecolor() != news.get_edgecolor()
     assert vote.get_facecolor() != news.get_facecolor()
     assert len(vote.get_path()) != len(news.get_path())
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["class variable", "discrete feature"]
+    assert legend(ax) == ["class variable", "discrete feature"]
 
 
 @pytest.mark.parametrize("kind", ["class", "discrete"])
 def test_one_kind_needs_no_legend(kind):
     graph = nx.DiGraph()
     graph.add_nodes_from("abc", kind=kind)
-    assert draw_graph(graph).get_legend() is None
+    assert not legend(draw_graph(graph))
 
 
 def test_stronger_edges_are_wider():
     graph = nx.DiGraph()
     graph.add_weighted_edges_from([("a", "b", 1.0), ("a", "c", 10.0), ("b", "c", 4.0)], weight="strength")
     graph.add_edge("c", "d", strength=-1.0)
-    lines = drawn(draw_graph(graph), "edge")
+    ax = draw_graph(graph)
+    lines = drawn(ax, "edge")
+    assert legend(ax) == ["score lost without the edge, 0 to 10"]
     widths = [lines[edge].get_linewidth() for edge in ("c:d", "a:b", "b:c", "a:c")]
     assert widths == sorted(widths)
     assert 0 < widths[0] < widths[1] / 1.2
@@ -121,10 +137,99 @@ def test_given_axes_are_used():
     assert width / right.viewLim.width < 1.5
 
 
-@pytest.mark.parametrize("name", ["$x$ and $y", r"\frac{1", "_", "Größe", "", "x" * 60])
+def test_edges_of_unknown_strength_are_dotted():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", strength=3.0)
+    graph.add_edge("b", "c")
+    graph.add_edge("a", "c", strength=float("nan"))
+    ax = draw_graph(graph)
+    lines = drawn(ax, "edge")
+    assert lines["a:c"].get_linestyle() == lines["b:c"].get_linestyle()
+    assert lines["a:b"].get_linestyle() in ("-", "solid")
+    assert lines["b:c"].get_linestyle() not in ("-", "solid")
+    assert legend(ax) == ["score lost without the edge, 0 to 3", "not known what is lost"]
+
+
+def test_ways_are_told_apart_where_they_differ():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", way="partition")
+    graph.add_edge("a", "c", way="input")
+    ax = draw_graph(graph)
+    full, dashed = drawn(ax, "edge")["a:b"], drawn(ax, "edge")["a:c"]
+    assert full.get_linestyle() != dashed.get_linestyle()
+    assert legend(ax) == ["parent divides the rows", "parent is an input"]
+    graph.edges["a", "b"]["way"] = "input"
+    ax = draw_graph(graph)
+    assert {line.get_linestyle() for line in drawn(ax, "edge").values()} <= {"-", "solid"}
+    assert not legend(ax)
+
+
+def test_confidence_is_opacity_and_a_percentage_that_touches_nothing():
+    graph = nx.DiGraph(n_models=4)
+    names = "abcdefgh"
+    for i, (parent, child) in enumerate(combinations(names, 2)):
+        if i % 3 != 1:
+            graph.add_edge(parent, child, confidence=(i % 4 + 1) / 4)
+    graph.add_edge("h", "b", confidence=0.25)
+    ax = draw_graph(graph)
+    lines, labels, nodes = drawn(ax, "edge"), extents(ax, "confidence"), extents(ax, "node")
+    alphas = {graph.edges[tuple(name.split(":"))]["confidence"]: line.get_alpha() for name, line in lines.items()}
+    assert sorted(alphas.values()) == [alphas[share] for share in sorted(alphas)]
+    assert alphas[1.0] == 1
+    assert 0.1 < alphas[0.25] < 0.5
+    assert len(labels) > len(lines) / 2
+    for first, second in combinations(labels.values(), 2):
+        assert not first.overlaps(second)
+    for name, label in labels.items():
+        assert not any(label.overlaps(box) for box in nodes.values())
+        for other, line in lines.items():
+            assert other == name or not line.get_path().intersects_bbox(label, filled=False)
+    assert legend(ax) == ["share of the 4 models that have the edge"]
+    # The edge that closes a cycle with surer ones points upwards.
+    assert extents(ax, "head")["h:b"].y1 == pytest.approx(nodes["b"].y0)
+
+
+def test_a_note_stands_below():
+    graph = nx.DiGraph([("a", "b")], note="a sentence that is too long to stand in a single line of the legend below")
+    ax = draw_graph(graph)
+    assert " ".join(legend(ax)) == graph.graph["note"]
+    assert len(legend(ax)) == 2
+    assert all(text.y1 < extents(ax, "node")["b"].y0 for text in extents(ax, "legend").values())
+
+
+AWKWARD = ["$x$ and $y", r"\frac{1", "_", "Größe", "", "x" * 60, "two\nlines", "a\tb\0c", "<script>", 'a"b', "&amp;"]
+
+
+@pytest.mark.parametrize("name", AWKWARD)
 def test_any_name_can_be_drawn(name):
-    ax = draw_graph(nx.DiGraph([(name, "child")]))
-    assert set(drawn(ax, "node")) == {name, "child"}
+    ax = draw_graph(nx.DiGraph([(name, "child")]), title=name)
+    shown = name.replace("\n", " ").replace("\t", " ").replace("\0", "\ufffd")
+    assert set(drawn(ax, "node")) == {shown, "child"}
+    file = io.BytesIO()
+    ax.figure.savefig(file, format="svg")
+    ids = {element.get("id") for element in ElementTree.fromstring(file.getvalue()).iter()}
+    assert {f"node:{shown}", f"text:{shown}", f"edge:{shown}:child", "node:child"} <= ids
+
+
+def test_dollars_are_characters():
+    def width(name):
+        return extents(draw_graph(nx.DiGraph([(name, "b")])), "text")[name].width
+
+    assert width("$a$") > 2 * width("a")
+
+
+def test_lines_of_a_name_stand_one_below_the_other():
+    box = extents(draw_graph(nx.DiGraph([("two\nlines", "b")])), "node")
+    assert box["two lines"].height > 1.5 * box["b"].height
+
+
+def test_nothing_global_changes():
+    before = dict(matplotlib.rcParams)
+    figures = plt.get_fignums()
+    figure = matplotlib.figure.Figure()
+    draw_graph(nx.DiGraph([("a", "b")]), figure.add_subplot())
+    assert plt.get_fignums() == figures
+    assert dict(matplotlib.rcParams) == before
 
 
 def test_names_need_not_be_strings():

@@ -1,6 +1,6 @@
 """The layout keeps its promises on any DAG: layers, no overlaps, edges that touch no other box."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import networkx as nx
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pmdc.datasets import make_network
 from pmdc.report.layout import layered_layout, sample_route
 
 
@@ -39,11 +40,8 @@ def test_promises(problem):
         assert box.right <= layout.width + 1e-6
         assert box.bottom >= -1e-6
         assert box.top <= layout.height + 1e-6
-    for a, b in combinations(layout.boxes.values(), 2):
-        apart_sideways = max(a.left - b.right, b.left - a.right)
-        apart_upwards = max(a.bottom - b.top, b.bottom - a.top)
-        assert max(apart_sideways, apart_upwards) > 20
-
+    check_geometry(layout)
+    assert not layout.upward
     assert set(layout.routes) == set(graph.edges)
     for (parent, child), route in layout.routes.items():
         source, target = layout.boxes[parent], layout.boxes[child]
@@ -52,14 +50,8 @@ def test_promises(problem):
         assert route[-1, 1] == pytest.approx(target.top)
         assert target.left < route[-1, 0] < target.right
         assert route[-2, 0] == pytest.approx(route[-1, 0])  # arrows point straight down
-        x, y = sample_route(route).T
+        y = sample_route(route)[:, 1]
         assert (np.diff(y) <= 1e-9).all()
-        assert x.min() >= -1e-6
-        assert x.max() <= layout.width + 1e-6
-        for node, box in layout.boxes.items():
-            if node not in (parent, child):
-                inside = (x > box.left - 2) & (x < box.right + 2) & (y > box.bottom - 2) & (y < box.top + 2)
-                assert not inside.any(), f"{parent} -> {child} touches {node}"
 
 
 def boxes(graph, **nodes):
@@ -118,10 +110,104 @@ def test_the_layout_is_the_same_every_time():
     assert first.boxes == second.boxes
 
 
-def test_a_cycle_is_named():
-    graph = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")])
-    with pytest.raises(ValueError, match=r"cycle: (b -> c -> b|c -> b -> c)"):
-        layered_layout(graph, boxes(graph))
+def test_edges_that_close_a_cycle_point_upwards():
+    graph = nx.DiGraph()
+    graph.add_edge("c", "a", confidence=0.2)
+    graph.add_edge("b", "a", confidence=0.4)
+    graph.add_edge("a", "b", confidence=0.6)
+    graph.add_edge("b", "c", confidence=1.0)
+    layout = layered_layout(graph, boxes(graph))
+    assert layout.upward == {("c", "a"), ("b", "a")}
+    assert layout.layers == {"a": 0, "b": 1, "c": 2}
+    for (parent, child), route in layout.routes.items():
+        upper, lower = (child, parent) if (parent, child) in layout.upward else (parent, child)
+        start, end = (route[-1], route[0]) if (parent, child) in layout.upward else (route[0], route[-1])
+        assert start[1] == pytest.approx(layout.boxes[upper].bottom)
+        assert end[1] == pytest.approx(layout.boxes[lower].top)
+    # Both directions have a line of their own.
+    assert abs(layout.routes["a", "b"][0, 0] - layout.routes["b", "a"][-1, 0]) > 5
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 16), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.3, 0.6]))
+def test_graphs_with_cycles_keep_the_other_promises(n, seed, density):
+    rng = np.random.default_rng(seed)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    for a, b in permutations(range(n), 2):
+        if rng.random() < density:
+            graph.add_edge(a, b, confidence=float(rng.random()))
+    layout = layered_layout(graph, boxes(graph))
+    for a, b in graph.edges:
+        assert (layout.layers[a] < layout.layers[b]) == ((a, b) not in layout.upward)
+    check_geometry(layout)
+    if nx.is_directed_acyclic_graph(graph):
+        assert not layout.upward
+    # Those that point downwards have no cycle, and each of the others closes one with surer ones.
+    down = nx.DiGraph(edge for edge in graph.edges if edge not in layout.upward)
+    assert nx.is_directed_acyclic_graph(down)
+    for a, b in layout.upward:
+        surer = [edge for edge in down.edges if graph.edges[edge]["confidence"] >= graph.edges[a, b]["confidence"]]
+        assert nx.has_path(nx.DiGraph(surer), b, a)
+
+
+def test_a_loop_is_named():
+    with pytest.raises(ValueError, match="an edge from 'a' to itself, which cannot be drawn: remove it"):
+        layered_layout(nx.DiGraph([("a", "a")]), {"a": (50.0, 24.0)})
+
+
+@pytest.mark.parametrize("n", [5, 16, 50])
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_have_no_crossings(n, seed):
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    rng = np.random.default_rng(seed)
+    graph.add_edges_from((int(rng.integers(max(0, i - 12), i)), i) for i in range(1, n))
+    layout = layered_layout(graph, boxes(graph))
+    check_geometry(layout)
+    assert not crossings(layout)
+
+
+@pytest.mark.parametrize("n", [5, 16, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_networks_of_all_sizes(n, seed):
+    graph = make_network(1, n_class_variables=n, n_discrete=n // 8, random_state=seed).truth.graph
+    rng = np.random.default_rng(seed)
+    layout = layered_layout(graph, {node: (rng.uniform(30, 140), rng.choice([24, 37, 49])) for node in graph})
+    check_geometry(layout)
+    # A figure of a shape that fits on a screen.
+    assert 1 / 3 < layout.width / layout.height < 3
+
+
+def crossings(layout):
+    """Pairs of edges whose routes cross."""
+    lines = {edge: sample_route(route, 10) for edge, route in layout.routes.items()}
+    return [(a, b) for a, b in combinations(lines, 2) if _cross(lines[a], lines[b])]
+
+
+def _cross(one, other):
+    def side(p, q, r):
+        return np.sign(
+            (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) - (q[..., 1] - p[..., 1]) * (r[..., 0] - p[..., 0])
+        )
+
+    a, b = one[:-1, None], one[1:, None]
+    c, d = other[None, :-1], other[None, 1:]
+    return bool(((side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0)).any())
+
+
+def check_geometry(layout):
+    """No box over another, no edge over a box, all in the picture."""
+    for a, b in combinations(layout.boxes.values(), 2):
+        assert max(a.left - b.right, b.left - a.right, a.bottom - b.top, b.bottom - a.top) > 20
+    for (parent, child), route in layout.routes.items():
+        x, y = sample_route(route).T
+        assert x.min() >= -1e-6
+        assert x.max() <= layout.width + 1e-6
+        for node, box in layout.boxes.items():
+            if node not in (parent, child):
+                inside = (x > box.left - 2) & (x < box.right + 2) & (y > box.bottom - 2) & (y < box.top + 2)
+                assert not inside.any(), f"{parent} -> {child} touches {node}"
 
 
 def test_an_empty_graph():

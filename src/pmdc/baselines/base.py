@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from pmdc.learners.base import LocalTask, Preparation
 from pmdc.network import Node, fit_root
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
 
 
 def no_codes(n: int) -> Codes:
@@ -39,6 +42,15 @@ class Baseline(MultiDimensionalClassifier):
         self.loss = loss
         self.discrete_features = discrete_features
         self.random_state = random_state
+
+    def _graph_of(self, edges: Iterable[tuple[str, str]], note: str) -> networkx.DiGraph:
+        """The class variables alone: the features are inputs of every model, which need no edges to say it."""
+        import networkx as nx
+
+        graph = nx.DiGraph(note=note)
+        graph.add_nodes_from(self._classes.names, kind="class")
+        graph.add_edges_from(edges)
+        return graph
 
     @property
     def _input_sizes(self) -> list[int]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.inference import JointDistribution
 from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
 
 
 class BinaryRelevance(Baseline):
@@ -38,6 +43,9 @@ class BinaryRelevance(Baseline):
             self._fit_target(features, self._input_sizes, k, codes[:, k], size, sample_weight, weighted)
             for k, size in enumerate(self._classes.sizes)
         ]
+
+    def _own_graph(self) -> networkx.DiGraph:
+        return self._graph_of([], "all features are inputs of every class variable")
 
     def _distribution(self, features: Features) -> JointDistribution:
         tables = [node.log_proba(prepare(features), no_codes(len(features))) for node, prepare in self._models]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -18,6 +18,9 @@ from pmdc.inference.base import BaseDistribution, ClassTable
 from pmdc.inference.decisions import LossLike
 from pmdc.inference.junction_tree import NO_EVIDENCE
 from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
 
 
 class ChainEnsemble(Baseline):
@@ -106,6 +109,12 @@ class ChainEnsemble(Baseline):
             )
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
         self.orders_ = [[self._classes.names[k] for k in chain.order] for chain in self._chains]
+
+    def _own_graph(self) -> networkx.DiGraph:
+        raise ValueError(
+            "ChainEnsemble has no graph: its chains have random orders (orders_), which say nothing of the table. Draw "
+            "the distribution of a row instead: predict_joint(X).plot(row)."
+        )
 
     def _cells_per_row(self) -> int:
         return min(math.prod(self._classes.sizes), MOST_OUTCOMES)

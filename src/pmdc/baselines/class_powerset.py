@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from pmdc.baselines.base import Baseline, no_codes
 from pmdc.inference import OutcomeDistribution
 from pmdc.inference.decisions import LossLike
 from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
 
 
 class ClassPowerset(Baseline):
@@ -60,6 +63,12 @@ class ClassPowerset(Baseline):
         )
         unseen = math.prod(self._classes.sizes) - n_outcomes
         self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
+
+    def _own_graph(self) -> networkx.DiGraph:
+        raise ValueError(
+            "ClassPowerset has no graph: it is one classifier of whole outcomes. Draw the distribution of a row "
+            "instead: predict_joint(X).plot(row)."
+        )
 
     def _cells_per_row(self) -> int:
         return len(self._outcomes)

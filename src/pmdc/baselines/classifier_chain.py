@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -20,6 +21,9 @@ from pmdc.inference.junction_tree import NO_EVIDENCE
 from pmdc.learners.base import Preparation
 from pmdc.network import Node
 from pmdc.table import Codes, Features, Floats
+
+if TYPE_CHECKING:
+    import networkx
 
 _MOST_BYTES = 2**31
 """The most memory that the outcomes of one batch may take."""
@@ -161,6 +165,11 @@ class ClassifierChain(Baseline):
         if evidence is not None:
             raise ValueError("given: loss='greedy' goes down the chain whatever is known; name a loss, as 'hamming'.")
         return self._chain.greedy(features)
+
+    def _own_graph(self) -> networkx.DiGraph:
+        return self._graph_of(
+            pairwise(self.order_), "a chain: each class variable has all before it, and all features, as inputs"
+        )
 
     def _cells_per_row(self) -> int:
         return min(math.prod(self._classes.sizes), MOST_OUTCOMES)

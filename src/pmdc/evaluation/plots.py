@@ -13,15 +13,13 @@ import numpy as np
 
 from pmdc.evaluation.statistics import average_ranks, critical_difference
 from pmdc.extras import require
+from pmdc.report.calibration import draw_curves
+from pmdc.report.canvas import COLOURS, GREY
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# After Okabe and Ito, which colour-blind readers can tell apart.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_GREY = "#7f7f7f"
 
 
 def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
@@ -51,8 +49,8 @@ def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | 
     for tick in range(1, len(ranked) + 1):
         ax.plot([tick, tick], [top, top + 0.15], color="black", linewidth=1.2)
         ax.text(tick, top + 0.25, str(tick), ha="center", va="bottom", fontsize=9)
-    ax.plot([1, 1 + distance], [top + 1.1, top + 1.1], color=_GREY, linewidth=2)
-    ax.text(1 + distance + 0.08, top + 1.1, f"critical difference {distance:.2f}", va="center", fontsize=9, color=_GREY)
+    ax.plot([1, 1 + distance], [top + 1.1, top + 1.1], color=GREY, linewidth=2)
+    ax.text(1 + distance + 0.08, top + 1.1, f"critical difference {distance:.2f}", va="center", fontsize=9, color=GREY)
     for i, (name, rank) in enumerate(ranked.items()):
         left = i < half
         # Names stand outside in: the best and the worst rank on the outermost levels, so that no lines cross.
@@ -63,7 +61,7 @@ def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | 
         ax.text(end + (-0.05 if left else 0.05), level, text, ha="right" if left else "left", va="center", fontsize=9)
     for i, (first, last) in enumerate(groups):
         level = top - 0.45 - 0.45 * i
-        ax.plot([first - 0.04, last + 0.04], [level, level], color=_COLOURS[0], linewidth=3.5, solid_capstyle="round")
+        ax.plot([first - 0.04, last + 0.04], [level, level], color=COLOURS[0], linewidth=3.5, solid_capstyle="round")
     return ax
 
 
@@ -90,8 +88,8 @@ def pair_plots(means: pd.DataFrame, control: str, *, measure: str = "loss") -> F
         both = means[[control, other]].to_numpy(dtype=float)
         both = both[np.isfinite(both).all(axis=1)]
         ends = [float(both.min(initial=0.0)), float(both.max(initial=0.0)) * 1.05]
-        ax.plot(ends, ends, color=_GREY, linewidth=1)
-        ax.scatter(both[:, 0], both[:, 1], s=22, color=_COLOURS[0], zorder=3)
+        ax.plot(ends, ends, color=GREY, linewidth=1)
+        ax.scatter(both[:, 0], both[:, 1], s=22, color=COLOURS[0], zorder=3)
         ax.set_aspect("equal")
         ax.set_xlabel(f"{control}")
         ax.set_ylabel(f"{other}")
@@ -115,7 +113,7 @@ def difference_bars(
         differences = (means.loc[order, other] - means.loc[order, control]).to_numpy(dtype=float)
         differences = np.where(np.isfinite(differences), differences, np.nan)
         places = np.arange(len(order)) + (i - (len(others) - 1) / 2) * width
-        ax.bar(places, differences, width, label=other, color=_COLOURS[i % len(_COLOURS)])
+        ax.bar(places, differences, width, label=other, color=COLOURS[i % len(COLOURS)])
     ax.axhline(0, color="black", linewidth=0.8)
     names = [f"{name}\n{n_variables[name]}" for name in order]
     ax.set_xticks(range(len(order)), names, fontsize=8, rotation=45 if len(order) > 8 else 0)
@@ -140,20 +138,7 @@ def calibration_plot(bins: Mapping[str, Any], *, ax: Axes | None = None) -> Axes
     """
     if ax is None:
         ax = _new_axes(4.6, 4.4)
-    ax.plot([0, 1], [0, 1], color=_GREY, linewidth=1)
-    for i, (name, reliability) in enumerate(bins.items()):
-        weight, confidence, accuracy = (np.asarray(values, dtype=float) for values in reliability)
-        filled = weight > 0
-        colour = _COLOURS[i % len(_COLOURS)]
-        ax.plot(
-            confidence[filled], accuracy[filled], marker="o", markersize=3.5, linewidth=1.3, color=colour, label=name
-        )
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
-    ax.set_aspect("equal")
-    ax.set_xlabel("confidence of predicted states")
-    ax.set_ylabel("share of them that are right")
-    ax.legend(fontsize=8)
+    draw_curves(ax, bins)
     return ax
 
 

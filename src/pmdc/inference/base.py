@@ -23,6 +23,8 @@ from pmdc.inference.evidence import read_evidence, variable_number
 from pmdc.inference.junction_tree import NO_EVIDENCE, ImpossibleEvidenceError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pmdc.inference.decisions import Decision, LossLike
     from pmdc.inference.outcomes import OutcomeDistribution
 
@@ -77,6 +79,9 @@ class BaseDistribution(ABC):
 
     evidence: Codes | None = None
     """Codes of what is known of each row, shape (n_rows, K); -1 is unknown."""
+
+    parents: tuple[tuple[int, ...], ...] = ()
+    """The parents of each class variable, as indices of class variables; empty where no graph says them."""
 
     def __init__(self, class_table: ClassTable, n_rows: int):
         self.class_table = class_table
@@ -326,7 +331,54 @@ class BaseDistribution(ABC):
 
         return decide(self, loss, random_state)
 
+    def plot(
+        self, row: int = 0, ax: Axes | None = None, *, loss: LossLike = "hamming", title: str | None = None
+    ) -> Axes:
+        """Draw the network of one row: each class variable with the probabilities of its states.
+
+        Parameters
+        ----------
+        row : int, default=0
+        ax : matplotlib Axes, optional
+            Where to draw; by default in a new figure that is just large enough.
+        loss : str, loss object or callable, default="hamming"
+            The loss whose prediction is marked, as in `decide`.
+        title : str, optional
+
+        Returns
+        -------
+        matplotlib Axes
+            A panel for each class variable, parents above children where there is a graph. Predicted states have a
+            triangle and a bar of their own colour; known ones (`given`) a square, in a grey panel. Of more than eight
+            states, the least probable are put together, and their number is told. Gids, which SVG files keep:
+            "node:<name>", "state:<name>:<state>", "bar:<name>:<state>", "mark:<name>:<state>",
+            "edge:<parent>:<child>".
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> ax = joint.plot(7, loss="subset", title="Row 7")
+        """
+        from pmdc.report.canvas import pyplot_figure
+        from pmdc.report.individual import draw_individual
+
+        self._check_row(row)
+        return draw_individual(self, int(row), ax, loss, title, pyplot_figure)
+
+    def _repr_html_(self) -> str:
+        from pmdc.report.html import distribution_html
+
+        return distribution_html(self)
+
     # Within -------------------------------------------------------------------------------------------------
+
+    def _check_row(self, row: int) -> None:
+        check_count("row", row, 0)
+        if row >= len(self):
+            raise ValueError(f"row={row}, but there are {len(self)} rows, counted from 0.")
 
     @cached_property
     def n_outcomes(self) -> int:

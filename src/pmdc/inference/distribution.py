@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.checks import check_count
 from pmdc.inference.base import (
     BaseDistribution,
     ClassTable,
@@ -27,6 +26,9 @@ from pmdc.inference.junction_tree import (
     outcome_log_prob,
 )
 from pmdc.inference.outcomes import OutcomeDistribution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class JointDistribution(BaseDistribution):
@@ -205,6 +207,50 @@ class JointDistribution(BaseDistribution):
             log_p -= self.log_evidence[:, None]
         return OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
 
+    # Pictures -------------------------------------------------------------------------------------------------
+
+    def plot_table(
+        self, name: str, row: int = 0, ax: Axes | None = None, *, max_rows: int = 40, title: str | None = None
+    ) -> Axes:
+        """Draw the conditional table of a class variable in one row, P(Y | its parents, x), as a heat map.
+
+        Parameters
+        ----------
+        name : str
+            The class variable.
+        row : int, default=0
+        ax : matplotlib Axes, optional
+            Where to draw; by default in a new figure that is just large enough.
+        max_rows : int, default=40
+            Most configurations of the parents. Where there are more, the most probable of this row are shown, these
+            first, and a line tells how many are left out.
+        title : str, optional
+
+        Returns
+        -------
+        matplotlib Axes
+            Configurations of the parents that are class variables down, states across. (Discrete features are fixed by
+            the row.)
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> ax = joint.plot_table("y1", row=7)
+        """
+        from pmdc.report.tables import draw_table
+
+        self._check_row(row)
+        if self.evidence is not None:
+            raise ValueError(
+                "A distribution that is given evidence has no conditional tables to draw. Draw those of the one before "
+                "`given`."
+            )
+        (number,) = self._numbers("name", [name])
+        return draw_table(self, number, int(row), ax, max_rows, title)
+
     # For other tools ------------------------------------------------------------------------------------------
 
     def to_pgmpy(self, row: int = 0) -> Any:
@@ -240,9 +286,7 @@ class JointDistribution(BaseDistribution):
         return to_bif(self._exportable(row), row)
 
     def _exportable(self, row: int) -> JointDistribution:
-        check_count("row", row, 0)
-        if row >= len(self):
-            raise ValueError(f"row={row}, but there are {len(self)} rows.")
+        self._check_row(row)
         if self.evidence is not None:
             raise ValueError(
                 "A distribution that is given evidence has no conditional tables to export. Export the one before "

@@ -1,12 +1,31 @@
-"""A picture of a network's graph: class variables, the discrete features they depend on, and the edges."""
+"""A picture of a model's graph: class variables, the discrete features they depend on, and the edges."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmdc.report.layout import PORT_GAP, Box, Edge, Layout, Node, layered_layout
+from pmdc.extras import require
+from pmdc.report.canvas import (
+    FONT_SIZE,
+    LINE_HEIGHT,
+    Entry,
+    Legend,
+    Sampler,
+    add_shape,
+    add_text,
+    figure_of,
+    gid,
+    line_sample,
+    lines_of,
+    prepare,
+    pyplot_figure,
+    rectangle,
+    shape_sample,
+    text_width,
+)
+from pmdc.report.layout import PORT_GAP, Box, Edge, Floats, Layout, Node, layered_layout, sample_route, upward_edges
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -14,32 +33,48 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
 # Lengths are in points; a drawing in a figure of its own is shown in that size.
-_FONT_SIZE = 10.0
-_LINE_HEIGHT = 12.5
-_LINE_LENGTH = 16
 _PADDING = (9.0, 6.0)
 _CORNER = 6.0
-_MARGIN = 12.0
-_TITLE_HEIGHT = 26.0
-_LEGEND_SIZE = (200.0, 28.0)
-_LARGEST_SCALE = 1.4
 _LINE_WIDTHS = (0.6, 3.0)
+_PLAIN_WIDTH = 1.2
+_HEAD = (7.0, 2.9)
+"""Length and half the width of an arrow's head, times what a wider line adds."""
+_LABEL_SIZE = 7.0
+_FAINTEST = 0.2
 
-# Blue and orange after Okabe and Ito, which colour-blind readers can tell apart: border and inside.
-_COLOURS = {"class": ("#0072b2", "#e3f0f8"), "discrete": ("#c26f00", "#fdf0d5")}
-_EDGE_COLOURS = {"class": "#4d4d4d", "discrete": "#c26f00"}
-_LEGEND = {"class": "class variable", "discrete": "discrete feature"}
-_TEXT_COLOUR = "#1a1a1a"
+# Border and inside.
+KIND_COLOURS = {"class": ("#0072b2", "#e3f0f8"), "discrete": ("#c26f00", "#fdf0d5")}
+EDGE_COLOURS = {"class": "#4d4d4d", "discrete": "#c26f00"}
+_KINDS = {"class": "class variable", "discrete": "discrete feature"}
+_DASHES = {"partition": (), "input": (5.0, 3.0), "mixed": (7.0, 2.0, 2.0, 2.0)}
+"""Lengths of dashes and gaps."""
+_WAYS = {
+    "partition": "parent divides the rows",
+    "input": "parent is an input",
+    "mixed": "in some models the one, in some the other",
+}
+_UNKNOWN_DASHES = (1.2, 2.0)
+
+_Spot = tuple[float, float, float, float]
+"""Left, bottom, width and height of a rectangle."""
 
 
 def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Draw a DAG over class variables and discrete features, parents above children.
+    """Draw a graph over class variables and discrete features, parents above children.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        Its nodes carry the attribute ``kind``: "class" (taken if absent) or "discrete". If edges carry the
-        attribute ``strength``, the line is the wider the greater it is.
+        Such as ``graph_`` of a `GBNC` or what `consensus_graph` returns. What is drawn of its attributes, each
+        explained by a legend where it is there:
+
+        - ``kind`` of a node: "class" (taken if absent), a rounded box, or "discrete", a hexagon.
+        - ``strength`` of an edge: the line is the wider the greater it is. Where some edges have none, as required
+          ones, they are dotted.
+        - ``way`` of an edge: where they differ, "partition" is a full line, "input" a dashed one, "mixed" has both.
+        - ``confidence`` of an edge: the line is the fainter the less it is, with a percentage where there is room. An
+          edge that closes a cycle with more confident ones points upwards.
+        - ``note`` of the graph: a sentence below.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure that is just large enough.
     title : str, optional
@@ -48,7 +83,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     Returns
     -------
     matplotlib Axes
-        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>", "edge:<parent>:<child>".
+        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>", "edge:<parent>:<child>",
+        "head:<parent>:<child>", "confidence:<parent>:<child>".
 
     Examples
     --------
@@ -59,178 +95,246 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     >>> ax = draw_graph(graph, title="What the vote depends on")
     >>> ax.figure.savefig("graph.png")  # doctest: +SKIP
     """
-    try:
-        from matplotlib.patches import FancyArrowPatch, PathPatch
-        from matplotlib.path import Path
-    except ImportError as error:
-        raise ImportError('draw_graph needs matplotlib: pip install "pmdc[plot]"') from error
+    return draw_in(graph, ax, title, pyplot_figure)
 
+
+def draw_in(graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any) -> Axes:
+    """As `draw_graph`, in axes of a new figure from the function `figure` if there are none."""
+    require("matplotlib.patches")
     kinds = {node: _kind(node, attributes) for node, attributes in graph.nodes(data=True)}
-    lines = {node: _lines(str(node)) for node in graph}
-    ends = {node: max(graph.in_degree(node), graph.out_degree(node)) for node in graph}
-    layout = layered_layout(graph, {node: _box_size(lines[node], kinds[node], ends[node]) for node in graph})
-    with_legend = len(set(kinds.values())) > 1
-    ax, scale = _prepare(ax, layout, title, with_legend)
-
-    widths = _line_widths(graph)
+    lines = {node: lines_of(node) for node in graph}
+    room = _arrows(graph)
+    layout = layered_layout(graph, {node: _box_size(lines[node], kinds[node], room[node]) for node in graph})
+    strokes = Strokes(graph)
+    legend = Legend([*_kind_entries(kinds), *strokes.entries(), *_notes(graph)], layout.width)
+    ax, scale = prepare(ax, layout.width, layout.height, legend, title, figure)
     for edge, route in layout.routes.items():
-        arrow = FancyArrowPatch(
-            path=Path(route, [Path.MOVETO] + [Path.CURVE4] * (len(route) - 1)),
-            arrowstyle="-|>,head_length=5,head_width=2",
-            mutation_scale=scale * (0.8 + 0.2 * widths[edge]),
-            linewidth=scale * widths[edge],
-            color=_EDGE_COLOURS[kinds[edge[0]]],
-            joinstyle="miter",
-            capstyle="butt",
-            gid=f"edge:{edge[0]}:{edge[1]}",
-            zorder=1,
-        )
-        ax.add_patch(arrow)
+        add_arrow(ax, edge, route, scale, EDGE_COLOURS[kinds[edge[0]]], **strokes.style(edge))
     for node, box in layout.boxes.items():
-        border, inside = _COLOURS[kinds[node]]
-        outline = _outline(box, kinds[node])
-        ax.add_patch(PathPatch(outline, fc=inside, ec=border, linewidth=1.3 * scale, gid=f"node:{node}", zorder=2))
-        text = _text_path(lines[node], box)
-        ax.add_patch(PathPatch(text, fc=_TEXT_COLOUR, linewidth=0, gid=f"text:{node}", zorder=3))
-    if with_legend:
-        _add_legend(ax, layout, scale)
+        border, inside = KIND_COLOURS[kinds[node]]
+        outline = node_outline(box, kinds[node])
+        add_shape(ax, gid("node", node), outline, fc=inside, ec=border, linewidth=1.3 * scale, zorder=2)
+        add_text(ax, gid("text", node), lines[node], box.x, box.y)
+    for edge, (label, place) in _confidence_labels(graph, layout).items():
+        background = figure_of(ax).get_facecolor()
+        left, bottom, width, height = place
+        add_shape(ax, gid("behind", *edge), rectangle(*place), fc=background, linewidth=0, zorder=1.5)
+        middle = left + width / 2, bottom + height / 2
+        add_text(ax, gid("confidence", *edge), [label], *middle, _LABEL_SIZE, colour=EDGE_COLOURS[kinds[edge[0]]])
+    legend.draw(ax, layout.width / 2, 0.0, scale)
     return ax
 
 
 def _kind(node: Node, attributes: Mapping[str, Any]) -> str:
     kind = str(attributes.get("kind", "class"))
-    if kind not in _COLOURS:
-        raise ValueError(f"Node {node!r} has kind={kind!r}; it must be one of {', '.join(map(repr, _COLOURS))}.")
+    if kind not in KIND_COLOURS:
+        raise ValueError(f"Node {node!r} has kind={kind!r}; it must be one of {', '.join(map(repr, KIND_COLOURS))}.")
     return kind
 
 
-def _line_widths(graph: nx.DiGraph) -> dict[Edge, float]:
-    strengths = {
-        (parent, child): max(float(attributes["strength"]), 0.0)
-        for parent, child, attributes in graph.edges(data=True)
-        if "strength" in attributes
-    }
-    greatest = max(strengths.values(), default=0.0)
-    thinnest, widest = _LINE_WIDTHS
-    if greatest == 0:
-        return dict.fromkeys(graph.edges, 1.2)
-    return {edge: thinnest + (widest - thinnest) * strengths.get(edge, 0.0) / greatest for edge in graph.edges}
+# Boxes -----------------------------------------------------------------------------------------------------------
 
 
-# Text and boxes --------------------------------------------------------------------------------------------
-
-
-def _lines(name: str) -> list[str]:
-    """Break a long name at its separators; a name is never cut."""
-    lines = [""]
-    for piece in re.findall(r"[^\s_.\-/]*[\s_.\-/]*", name):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > _LINE_LENGTH:
-            lines.append("")
-        lines[-1] += piece
-    return [line.strip() for line in lines]
-
-
-def _text_width(text: str) -> float:
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=_FONT_SIZE), ismath=False)
-    return float(width)
+def _arrows(graph: nx.DiGraph) -> dict[Node, int]:
+    """How many arrows end or begin on one side of each node."""
+    upward = upward_edges(graph)
+    above, below = dict.fromkeys(graph, 0), dict.fromkeys(graph, 0)
+    for edge in graph.edges:
+        upper, lower = edge[::-1] if edge in upward else edge
+        below[upper] += 1
+        above[lower] += 1
+    return {node: max(above[node], below[node]) for node in graph}
 
 
 def _box_size(lines: list[str], kind: str, n_arrows: int) -> tuple[float, float]:
-    """Room for the text, and for as many arrows as end or begin on one side."""
-    width = max(*map(_text_width, lines), PORT_GAP * n_arrows) + 2 * _PADDING[0]
-    height = _LINE_HEIGHT * len(lines) + 2 * _PADDING[1]
+    """Room for the text and the arrows."""
+    width = max(*map(text_width, lines), PORT_GAP * n_arrows) + 2 * _PADDING[0]
+    height = LINE_HEIGHT * FONT_SIZE * len(lines) + 2 * _PADDING[1]
     if kind == "discrete":
         width += _CORNER  # its sides are pointed
     return max(width, 1.6 * height), height
 
 
-def _outline(box: Box, kind: str) -> Path:
+def node_outline(box: Box, kind: str, corner: float = _CORNER) -> Path:
     """A class variable is a rounded box, a discrete feature a hexagon; both are flat above and below."""
     from matplotlib.patches import BoxStyle
     from matplotlib.path import Path
 
     if kind == "class":
-        return BoxStyle.Round(pad=0, rounding_size=_CORNER)(box.left, box.bottom, box.width, box.height, 1)
-    left, right = box.left + _CORNER, box.right - _CORNER
+        return BoxStyle.Round(pad=0, rounding_size=corner)(box.left, box.bottom, box.width, box.height, 1)
+    left, right = box.left + corner, box.right - corner
     corners = [(box.left, box.y), (left, box.top), (right, box.top)]
     corners += [(box.right, box.y), (right, box.bottom), (left, box.bottom)]
     return Path([*corners, corners[0]], closed=True)
 
 
-def _text_path(lines: list[str], box: Box) -> Path:
-    """The text as a shape, so that it keeps its size relative to the box whatever happens to the figure."""
-    from matplotlib.font_manager import FontProperties
+# Edges -----------------------------------------------------------------------------------------------------------
+
+
+def add_arrow(
+    ax: Axes, edge: Edge, route: Any, scale: float, colour: str, width: float = _PLAIN_WIDTH, **style: Any
+) -> None:
+    """A line along the route, dashed or not, and a head that ends where the route does."""
     from matplotlib.path import Path
-    from matplotlib.textpath import text_to_path
-    from matplotlib.transforms import Affine2D
 
-    font = FontProperties(size=_FONT_SIZE)
-    first = box.y + _LINE_HEIGHT * (len(lines) - 1) / 2 - 0.36 * _FONT_SIZE  # about half of a capital
-    shapes = []
-    for i, line in enumerate(lines):
-        if line:
-            vertices, codes = text_to_path.get_text_path(font, line, ismath=False)
-            path = Path(vertices, codes)
-            unit = _FONT_SIZE / text_to_path.FONT_SCALE
-            place = (box.x - _text_width(line) / 2, first - i * _LINE_HEIGHT)
-            shapes.append(Affine2D().scale(unit).translate(*place).transform_path(path))
-    return Path.make_compound_path(*shapes)
-
-
-# Axes ------------------------------------------------------------------------------------------------------
-
-
-def _prepare(ax: Axes | None, layout: Layout, title: str | None, legend: bool) -> tuple[Axes, float]:
-    """Axes in which a unit is a point, times the scale that is returned with them."""
-    below = _LEGEND_SIZE[1] if legend else 0.0
-    width = max(layout.width, _LEGEND_SIZE[0] if legend else 0.0) + 2 * _MARGIN
-    height = layout.height + below + 2 * _MARGIN
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        above = _TITLE_HEIGHT if title else 0.0
-        figure_width = max(width, 1.3 * _text_width(title or "") + 2 * _MARGIN)
-        figure = plt.figure(figsize=(figure_width / 72, (height + above) / 72))
-        ax = figure.add_axes((0.0, 0.0, 1.0, height / (height + above)))
-    root = ax.get_figure(root=True)
-    assert root is not None
-    space = ax.get_window_extent().transformed(root.dpi_scale_trans.inverted())
-    scale = min(72 * space.width / width, 72 * space.height / height, _LARGEST_SCALE)
-    half_width, half_height = 36 * space.width / scale, 36 * space.height / scale
-    middle_x, middle_y = layout.width / 2, (layout.height - below) / 2
-    ax.set_xlim(middle_x - half_width, middle_x + half_width)
-    ax.set_ylim(middle_y - half_height, middle_y + half_height)
-    ax.set_aspect("equal", adjustable="box")
-    ax.set_axis_off()
-    if title:
-        ax.set_title(title, fontsize=1.2 * _FONT_SIZE, color=_TEXT_COLOUR)
-    return ax, scale
-
-
-def _add_legend(ax: Axes, layout: Layout, scale: float) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = []
-    for kind, name in _LEGEND.items():
-        border, inside = _COLOURS[kind]
-        shape = _outline(Box(0.0, 0.0, 40.0, 24.0), kind)
-        handles.append(
-            Line2D([], [], ls="none", marker=shape, ms=16 * scale, mfc=inside, mec=border, mew=scale, label=name)
-        )
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(layout.width / 2, -0.5 * _LEGEND_SIZE[1]),
-        bbox_transform=ax.transData,
-        ncols=2,
-        frameon=False,
-        fontsize=0.85 * _FONT_SIZE * scale,
-        handletextpad=0.6,
-        columnspacing=1.5,
-        borderpad=0,
-        borderaxespad=0,
-        labelcolor=_TEXT_COLOUR,
+    length, half = ((0.8 + 0.2 * width) * side for side in _HEAD)
+    x, y = route[-1]
+    base = y + math.copysign(length, route[-2][1] - y)  # routes are vertical at their ends
+    line = [*route[:-2], (route[-2][0], route[-2][1] + base - y), (x, base)]
+    curve = Path(line, [Path.MOVETO] + [Path.CURVE4] * (len(line) - 1))
+    alpha = style.pop("alpha", 1.0)
+    add_shape(
+        ax,
+        gid("edge", *edge),
+        curve,
+        **style,
+        fc="none",
+        ec=colour,
+        alpha=alpha,
+        linewidth=scale * width,
+        capstyle="butt",
+        zorder=1,
     )
+    head = Path([(x - half, base), (x + half, base), (x, y), (x - half, base)], closed=True)
+    add_shape(ax, gid("head", *edge), head, fc=colour, alpha=alpha, linewidth=0, zorder=1)
+
+
+class Strokes:
+    """How the edges of a graph are drawn, and what that means."""
+
+    def __init__(self, graph: nx.DiGraph):
+        data: dict[Edge, Mapping[str, Any]] = {(a, b): given for a, b, given in graph.edges(data=True)}
+        given = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
+        self.strengths = {edge: max(strength, 0.0) for edge, strength in given.items() if math.isfinite(strength)}
+        self.greatest = max(self.strengths.values(), default=0.0)
+        ways = {edge: str(d["way"]) for edge, d in data.items() if d.get("way") in _WAYS}
+        self.ways = ways if len(set(ways.values())) > 1 else {}
+        self.confidence = {edge: float(d["confidence"]) for edge, d in data.items() if "confidence" in d}
+        self.unknown = {edge for edge in data if self.greatest and edge not in self.strengths}
+        self.n_models = graph.graph.get("n_models")
+
+    def style(self, edge: Edge) -> dict[str, Any]:
+        width = _PLAIN_WIDTH
+        if self.greatest and edge in self.strengths:
+            thinnest, widest = _LINE_WIDTHS
+            width = thinnest + (widest - thinnest) * self.strengths[edge] / self.greatest
+        dashes = _UNKNOWN_DASHES if edge in self.unknown else _DASHES[self.ways.get(edge, "partition")]
+        return {"width": width, "linestyle": _linestyle(dashes, width), "alpha": _opacity(self.confidence.get(edge))}
+
+    def entries(self) -> list[Entry]:
+        ink = EDGE_COLOURS["class"]
+        entries = []
+        if self.greatest:
+            entries.append(
+                Entry(
+                    f"{'mean ' if self.n_models else ''}score lost without the edge, 0 to {_number(self.greatest)}",
+                    shape_sample(_wedge, fc=ink, ec=ink, linewidth=0),
+                )
+            )
+        if self.unknown:
+            dotted = _linestyle(_UNKNOWN_DASHES, _PLAIN_WIDTH)
+            entries.append(Entry("not known what is lost", line_sample(ec=ink, linestyle=dotted, width=_PLAIN_WIDTH)))
+        for way, meaning in _WAYS.items():
+            if way in self.ways.values():
+                entries.append(Entry(meaning, line_sample(ec=ink, linestyle=_linestyle(_DASHES[way], 1.4))))
+        if self.confidence:
+            models = "models" if self.n_models is None else f"{self.n_models} models"
+            entries.append(Entry(f"share of the {models} that have the edge", _fading(ink)))
+        return entries
+
+
+def _linestyle(dashes: tuple[float, ...], width: float) -> Any:
+    """Dashes of these lengths in points, whatever the width of the line."""
+    return (0, tuple(length / width for length in dashes)) if dashes else "solid"
+
+
+def _opacity(confidence: float | None) -> float:
+    return 1.0 if confidence is None else _FAINTEST + (1 - _FAINTEST) * min(max(confidence, 0.0), 1.0)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _wedge(x: float, y: float, width: float) -> Path:
+    from matplotlib.path import Path
+
+    thin, wide = (w / 2 for w in _LINE_WIDTHS)
+    corners = [(x, y - thin), (x + width, y - wide), (x + width, y + wide), (x, y + thin)]
+    return Path([*corners, corners[0]], closed=True)
+
+
+def _fading(ink: str) -> Sampler:
+    """A line in three pieces, from faint to full."""
+
+    def draw(ax: Axes, x: float, y: float, scale: float) -> None:
+        from matplotlib.path import Path
+
+        for i, share in enumerate((0.0, 0.5, 1.0)):
+            piece = Path([(x + 7.5 * i, y), (x + 7.5 * i + 6.5, y)])
+            add_shape(ax, "sample", piece, ec=ink, fc="none", linewidth=2 * scale, alpha=_opacity(share), zorder=2)
+
+    return draw
+
+
+def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, _Spot]]:
+    """The percentage of each edge, and a rectangle on the edge for it that touches nothing else, if there is one."""
+    shares = {(a, b): float(d["confidence"]) for a, b, d in graph.edges(data=True) if "confidence" in d}
+    points = {edge: sample_route(route) for edge, route in layout.routes.items()}
+    boxes = [(box.left, box.bottom, box.width, box.height) for box in layout.boxes.values()]
+    labels: dict[Edge, tuple[str, _Spot]] = {}
+    height = 1.3 * _LABEL_SIZE
+    for edge in sorted(shares, key=lambda edge: -shares[edge]):
+        label = f"{100 * shares[edge]:.0f} %"
+        width = text_width(label, _LABEL_SIZE) + 2
+        own = points[edge]
+        middle_first = own[sorted(range(len(own)), key=lambda i: abs(i - len(own) / 2))]
+        for aside in (0.0, *(side * (width / 2 + gap) for gap in (4, 8, 12) for side in (-1, 1))):  # or next to it
+            spots = ((x + aside - width / 2, y - height / 2, width, height) for x, y in middle_first.tolist())
+            taken = [*boxes, *(spot for _, spot in labels.values())]
+            others = [points[other] for other in points if other != edge or aside]
+            spot = next((spot for spot in spots if _is_free(spot, taken, others, layout.width)), None)
+            if spot is not None:
+                labels[edge] = label, spot
+                break
+    return labels
+
+
+def _is_free(spot: _Spot, taken: Sequence[_Spot], routes: Sequence[Floats], width: float) -> bool:
+    """Whether a rectangle is in the picture and touches no other, and no edge passes it."""
+    if spot[0] < 0 or spot[0] + spot[2] > width or any(_overlap(spot, other) for other in taken):
+        return False
+    left, bottom = spot[0] - 3, spot[1] - 3
+    right, top = left + spot[2] + 6, bottom + spot[3] + 6
+    return not any(
+        ((route[:, 0] > left) & (route[:, 0] < right) & (route[:, 1] > bottom) & (route[:, 1] < top)).any()
+        for route in routes
+    )
+
+
+def _overlap(one: _Spot, other: _Spot, gap: float = 2.0) -> bool:
+    return all(
+        one[i] < other[i] + other[i + 2] + gap and other[i] < one[i] + one[i + 2] + gap
+        for i in (0, 1)  # sideways and upwards
+    )
+
+
+# Legend ----------------------------------------------------------------------------------------------------------
+
+
+def _kind_entries(kinds: Mapping[Node, str]) -> list[Entry]:
+    if len(set(kinds.values())) < 2:
+        return []
+    entries = []
+    for kind, meaning in _KINDS.items():
+        border, inside = KIND_COLOURS[kind]
+
+        def make(x: float, y: float, width: float, kind: str = kind) -> Path:
+            return node_outline(Box(x + width / 2, y, width, 0.55 * width), kind, 0.15 * width)
+
+        entries.append(Entry(meaning, shape_sample(make, fc=inside, ec=border)))
+    return entries
+
+
+def _notes(graph: nx.DiGraph) -> list[Entry]:
+    return [Entry(str(graph.graph["note"]))] if graph.graph.get("note") else []

@@ -1,8 +1,9 @@
-"""Layered layout of a DAG whose nodes are boxes: parents above children, no box or edge over another box.
+"""Layered layout of a directed graph whose nodes are boxes: parents above children, no box or edge over another box.
 
-The steps are those of Sugiyama's method: layers, bends where an edge passes a layer, an order inside each
-layer with few crossings, horizontal places, and last the curves. Nothing here knows how the graph will be
-drawn; lengths are in the unit in which the sizes of the boxes are given (`pmdc.report.graph` uses points).
+In a graph with cycles some edges point upwards: those that close a cycle with edges of which the models are surer.
+The steps are those of Sugiyama's method: layers, bends where an edge passes a layer, an order inside each layer with
+few crossings, horizontal places, and last the curves. Nothing here knows how the graph will be drawn; lengths are in
+the unit in which the sizes of the boxes are given (`pmdc.report.graph` uses points).
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ _LAYER_GAP = (32.0, 72.0)
 PORT_GAP = 9.0
 # Distance that a smoothed edge keeps from the boxes it passes.
 _CLEARANCE = 5.0
-# Number of boxes in a layer above which those that can stand elsewhere do.
-_MOST_IN_LAYER = 6
 # How long to look for an order with few crossings.
 _SWEEPS = 12
 _EXCHANGES = 6
@@ -74,15 +73,18 @@ class Layout:
     boxes : dict of node to Box
     routes : dict of edge to array of shape (3 m + 1, 2)
         Control points of m cubic Bézier curves in a row, from the lower border of the parent to the upper
-        border of the child.
+        border of the child; from the upper to the lower one if the edge points upwards.
     layers : dict of node to int
-        Counted from the top; a parent's layer is less than its child's.
+        Counted from the top; a parent's layer is less than its child's, unless the edge points upwards.
+    upward : frozenset of edges
+        Those that would close a cycle; none in a DAG.
     width, height : float
     """
 
     boxes: dict[Node, Box]
     routes: dict[Edge, Floats]
     layers: dict[Node, int]
+    upward: frozenset[Edge]
     width: float
     height: float
 
@@ -100,18 +102,21 @@ _Rows = list[list[_Item]]
 _Neighbours = dict[_Item, list[_Item]]
 
 
-def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]]) -> Layout:
-    """Lay out a DAG from top to bottom.
+def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]], most_in_layer: int = 6) -> Layout:
+    """Lay out a graph from top to bottom.
 
     Parameters
     ----------
     graph : networkx.DiGraph
+        Where it has cycles, edges of greater ``confidence`` (an edge attribute) point downwards first.
     sizes : mapping of node to (width, height)
+    most_in_layer : int, default=6
+        The number of boxes in a layer above which those that can stand elsewhere do.
 
     Raises
     ------
     ValueError
-        If the graph has a cycle.
+        If an edge leads from a node to itself.
 
     Examples
     --------
@@ -121,8 +126,10 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]])
     >>> layout.boxes["party"].bottom > layout.boxes["vote"].top
     True
     """
-    layers = _assign_layers(graph)
-    paths = {edge: _path(edge, layers) for edge in graph.edges}
+    upward = upward_edges(graph)
+    ends = {edge: edge[::-1] if edge in upward else edge for edge in graph.edges}  # the upper one first
+    layers = _assign_layers(graph, ends.values(), most_in_layer)
+    paths = {edge: _path(edge, upper, lower, layers) for edge, (upper, lower) in ends.items()}
     rows: _Rows = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for node, layer in layers.items():
         rows[layer].append(node)
@@ -143,14 +150,34 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]])
     bands, height = _bands(rows, below, x, sizes)
     boxes = {node: Box(x[node], sum(bands[layer]) / 2, *sizes[node]) for node, layer in layers.items()}
     routes = _routes(paths, boxes, bands, layers, x)
+    routes.update({edge: routes[edge][::-1] for edge in upward})
     width = max((x[item] + widths[item] / 2 for item in x), default=0.0)
-    return Layout(boxes, routes, layers, width, height)
+    return Layout(boxes, routes, layers, upward, width, height)
 
 
 # Layers ----------------------------------------------------------------------------------------------------
 
 
-def _assign_layers(graph: nx.DiGraph) -> dict[Node, int]:
+def upward_edges(graph: nx.DiGraph) -> frozenset[Edge]:
+    """The edges that close a cycle with others that are as confident or more, one after the other."""
+    import networkx as nx
+
+    loops = [node for node in graph if graph.has_edge(node, node)]
+    if loops:
+        raise ValueError(f"The graph has an edge from {loops[0]!r} to itself, which cannot be drawn: remove it.")
+    if nx.is_directed_acyclic_graph(graph):
+        return frozenset()
+    downward, upward = nx.DiGraph(), []
+    downward.add_nodes_from(graph)
+    for parent, child in sorted(graph.edges, key=lambda edge: -float(graph.edges[edge].get("confidence", 1.0))):
+        if nx.has_path(downward, child, parent):
+            upward.append((parent, child))
+        else:
+            downward.add_edge(parent, child)
+    return frozenset(upward)
+
+
+def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> dict[Node, int]:
     """The layer of each node: its topological generation, except for those that have no parents.
 
     These (discrete features above all) stand just above the first of their children, so that fewer edges are
@@ -158,9 +185,9 @@ def _assign_layers(graph: nx.DiGraph) -> dict[Node, int]:
     """
     import networkx as nx
 
-    if not nx.is_directed_acyclic_graph(graph):
-        cycle = [parent for parent, *_ in nx.find_cycle(graph)]
-        raise ValueError(f"The graph has a cycle: {' -> '.join(str(node) for node in [*cycle, cycle[0]])}.")
+    graph = nx.DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(edges)
     alone = [node for node in graph if graph.degree(node) == 0]
     layers = {node: i for i, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
     for node in alone:
@@ -169,21 +196,21 @@ def _assign_layers(graph: nx.DiGraph) -> dict[Node, int]:
     for node in roots:
         layers[node] = min(layers[child] for child in graph.successors(node)) - 1
 
-    _spread_roots(layers, sorted(roots, key=graph.out_degree))
+    _spread_roots(layers, sorted(roots, key=graph.out_degree), most)
     first = max(layers.values(), default=-1) + 1
-    n_rows = -(-len(alone) // _MOST_IN_LAYER)
+    n_rows = -(-len(alone) // most)
     layers.update({node: first + i * n_rows // len(alone) for i, node in enumerate(alone)})
     return {node: layers[node] for node in graph}
 
 
-def _spread_roots(layers: dict[Node, int], roots: Sequence[Node]) -> None:
+def _spread_roots(layers: dict[Node, int], roots: Sequence[Node], most: int) -> None:
     """Move roots up from layers that are too full, the first ones first; then count layers from 0 again."""
     layer = max(layers.values(), default=-1)
     while layer >= min(layers.values(), default=0):
         count = sum(other == layer for other in layers.values())
-        keep = _MOST_IN_LAYER
+        keep = most
         if layer == min(layers.values()):  # what goes up makes new layers: share evenly among them
-            keep = -(-count // -(-count // _MOST_IN_LAYER))
+            keep = -(-count // -(-count // most))
         for node in [node for node in roots if layers[node] == layer][: max(count - keep, 0)]:
             layers[node] -= 1
         layer -= 1
@@ -191,9 +218,8 @@ def _spread_roots(layers: dict[Node, int], roots: Sequence[Node]) -> None:
     layers.update({node: layer - top for node, layer in layers.items()})
 
 
-def _path(edge: Edge, layers: Mapping[Node, int]) -> list[_Item]:
-    parent, child = edge
-    return [parent, *(_Bend(edge, layer) for layer in range(layers[parent] + 1, layers[child])), child]
+def _path(edge: Edge, upper: Node, lower: Node, layers: Mapping[Node, int]) -> list[_Item]:
+    return [upper, *(_Bend(edge, layer) for layer in range(layers[upper] + 1, layers[lower])), lower]
 
 
 # Order inside the layers -----------------------------------------------------------------------------------
@@ -363,13 +389,14 @@ def _routes(
     layers: Mapping[Node, int],
     x: Mapping[_Item, float],
 ) -> dict[Edge, Floats]:
-    starts = _ports({edge: (edge[0], x[path[1]]) for edge, path in paths.items()}, boxes)
-    ends = _ports({edge: (edge[1], x[path[-2]]) for edge, path in paths.items()}, boxes)
+    starts = _ports({edge: (path[0], x[path[1]]) for edge, path in paths.items()}, boxes)
+    ends = _ports({edge: (path[-1], x[path[-2]]) for edge, path in paths.items()}, boxes)
     routes = {}
     for edge, path in paths.items():
-        passed = [bands[layers[edge[0]] + i] for i in range(1, len(path) - 1)]
+        upper, lower = path[0], path[-1]
+        passed = [bands[layers[upper] + i] for i in range(1, len(path) - 1)]
         places = [x[bend] for bend in path[1:-1]]
-        start, end = (starts[edge], boxes[edge[0]].bottom), (ends[edge], boxes[edge[1]].top)
+        start, end = (starts[edge], boxes[upper].bottom), (ends[edge], boxes[lower].top)
         middles = [(place, sum(band) / 2) for place, band in zip(places, passed, strict=True)]
         smooth = _curve([start, *middles, end])
         if _is_clear(smooth, [box for node, box in boxes.items() if node not in edge]):
@@ -377,7 +404,7 @@ def _routes(
             continue
         # An edge that goes straight down through layers and bends only between them touches no box.
         corners = [(place, level) for place, band in zip(places, passed, strict=True) for level in band]
-        leave, arrive = (start[0], bands[layers[edge[0]]][1]), (end[0], bands[layers[edge[1]]][0])
+        leave, arrive = (start[0], bands[layers[upper]][1]), (end[0], bands[layers[lower]][0])
         routes[edge] = _curve([start, leave, *corners, arrive, end])
     return routes
 

@@ -1,0 +1,51 @@
+"""The pictures of docs/pictures.md, by the page's own code: it is run, and where the page shows a picture, it is saved.
+
+python examples/pictures.py --out docs/images
+"""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+import re
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+PAGE = Path(__file__).parents[1] / "docs" / "pictures.md"
+
+
+def run(out):
+    """Run the examples of the page, save a picture wherever it shows one, and return how many examples failed."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    examples, names = [], {}
+
+    def run_examples():
+        test = doctest.DocTest(examples, names, PAGE.name, str(PAGE), 0, None)
+        runner.run(test, clear_globs=False)
+        return test.globs
+
+    for piece in doctest.DocTestParser().parse(PAGE.read_text(encoding="utf-8")):
+        if isinstance(piece, doctest.Example):
+            examples.append(piece)
+            continue
+        for picture in re.findall(r"!\[.*?\]\(images/(.*?)\)", piece):
+            names, examples = run_examples(), []
+            names["ax"].figure.savefig(out / picture, dpi=110)
+    run_examples()
+    return runner.summarize(verbose=False).failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    if run(out):
+        raise SystemExit("some examples of the page do not say what they show")
+
+
+if __name__ == "__main__":
+    main()

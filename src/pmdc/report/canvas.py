@@ -1,0 +1,245 @@
+"""What the pictures share: colours, text as shapes, legends, and axes in which a unit is a point.
+
+Text is drawn as a shape, so that it keeps its size relative to the boxes whatever happens to the figure. It is never
+read as mathematics, and its font is the one that matplotlib brings along.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pmdc.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.path import Path
+
+FONT = "DejaVu Sans"
+FONT_SIZE = 10.0
+LINE_HEIGHT = 1.25
+"""Distance of two lines of text, in font sizes."""
+
+# After Okabe and Ito, which colour-blind readers can tell apart.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+INK, GREY, LIGHT_GREY = "#1a1a1a", "#7f7f7f", "#d9d9d9"
+
+_MARGIN = 12.0
+_TITLE_SIZE, _TITLE_HEIGHT = 12.0, 26.0
+_LARGEST_SCALE = 1.4
+_LEGEND_SIZE, _LEGEND_ROW, _LEGEND_GAP = 8.5, 17.0, 12.0
+_SAMPLE_WIDTH, _SAMPLE_GAP, _ENTRY_GAP = 22.0, 5.0, 15.0
+_NOTE_LENGTH = 52
+
+
+# Text ------------------------------------------------------------------------------------------------------------
+
+
+def lines_of(name: Any, length: int = 16) -> list[str]:
+    """Break a long name at its separators; a name is never cut."""
+    lines = []
+    for part in str(name).splitlines() or [""]:
+        lines.append("")
+        for piece in re.findall(r"[^\s_.\-/]*[\s_.\-/]*", printable(part)):
+            if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > length:
+                lines.append("")
+            lines[-1] += piece
+    return [line.strip() for line in lines]
+
+
+def printable(text: str) -> str:
+    """The text with a mark in place of each character that no font has, and that XML refuses."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def gid(kind: str, *names: Any) -> str:
+    """What a shape is called in SVG files."""
+    return printable(":".join([kind, *map(str, names)]))
+
+
+def _font(size: float, bold: bool) -> Any:
+    return require("matplotlib.font_manager").FontProperties(
+        family=FONT, size=size, weight="bold" if bold else "normal"
+    )
+
+
+def text_width(text: str, size: float = FONT_SIZE, bold: bool = False) -> float:
+    from matplotlib.textpath import text_to_path
+
+    width, _, _ = text_to_path.get_text_width_height_descent(text, _font(size, bold), ismath=False)
+    return float(width)
+
+
+def text_shape(
+    lines: Sequence[str], x: float, y: float, size: float = FONT_SIZE, align: float = 0.5, bold: bool = False
+) -> Path:
+    """Lines of text as a shape, their middle at y; x is their left end (align=0), middle (0.5) or right end (1)."""
+    from matplotlib.path import Path
+    from matplotlib.textpath import text_to_path
+    from matplotlib.transforms import Affine2D
+
+    height = LINE_HEIGHT * size
+    first = y + height * (len(lines) - 1) / 2 - 0.36 * size  # about half of a capital
+    shapes = []
+    for i, line in enumerate(lines):
+        if line:
+            vertices, codes = text_to_path.get_text_path(_font(size, bold), line, ismath=False)
+            path = Path(vertices, codes)
+            place = x - align * text_width(line, size, bold), first - i * height
+            unit = size / text_to_path.FONT_SCALE
+            shapes.append(Affine2D().scale(unit).translate(*place).transform_path(path))
+    return Path.make_compound_path(*shapes)
+
+
+class Words(NamedTuple):
+    """A text that was drawn as a shape: the arguments of `text_shape`."""
+
+    lines: Sequence[str]
+    x: float
+    y: float
+    size: float = FONT_SIZE
+    align: float = 0.5
+    bold: bool = False
+
+
+def add_text(ax: Axes, gid: str, *arguments: Any, colour: str = INK, **options: Any) -> None:
+    """Draw a `text_shape`."""
+    words = Words(*arguments, **options)
+    add_shape(ax, gid, text_shape(*words), fc=colour, linewidth=0, zorder=4).words = words
+
+
+def add_shape(ax: Axes, gid: str, path: Path, **style: Any) -> Any:
+    from matplotlib.patches import PathPatch
+
+    # The limits of the axes are known, so there is no need to find out where the patch is, as add_patch would.
+    return ax.add_artist(PathPatch(path, gid=gid, **style))
+
+
+def rectangle(left: float, bottom: float, width: float, height: float) -> Path:
+    from matplotlib.path import Path
+
+    right, top = left + width, bottom + height
+    return Path([(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)], closed=True)
+
+
+def set_title(ax: Axes, title: str, **options: Any) -> None:
+    shown = "\n".join(map(printable, title.splitlines()))
+    ax.set_title(shown, fontsize=_TITLE_SIZE, fontfamily=FONT, color=INK, parse_math=False, **options)
+
+
+# Legend ----------------------------------------------------------------------------------------------------------
+
+Sampler = Callable[["Axes", float, float, float], None]
+"""Draws a sample, given the axes, its left end, its middle and the scale."""
+
+
+class Entry(NamedTuple):
+    """A line of the legend: a sample of what is drawn, and what it means; without a sample it is a note."""
+
+    label: str
+    draw: Sampler | None = None
+
+    @property
+    def width(self) -> float:
+        return text_width(self.label, _LEGEND_SIZE) + (_SAMPLE_WIDTH + _SAMPLE_GAP if self.draw else 0.0)
+
+
+class Legend:
+    """Entries in rows, below a drawing of the given width."""
+
+    def __init__(self, entries: Sequence[Entry], width: float):
+        self.rows: list[list[Entry]] = []
+        room = max(width, 270.0)
+        for entry in entries:
+            if entry.draw is None:
+                self.rows.extend([Entry(line)] for line in textwrap.wrap(printable(entry.label), _NOTE_LENGTH))
+            elif self.rows and self.rows[-1][-1].draw and self._width([*self.rows[-1], entry]) <= room:
+                self.rows[-1].append(entry)
+            else:
+                self.rows.append([entry])
+        self.width = max(map(self._width, self.rows), default=0.0)
+        self.height = _LEGEND_GAP + _LEGEND_ROW * len(self.rows) if self.rows else 0.0
+
+    @staticmethod
+    def _width(row: Sequence[Entry]) -> float:
+        return sum(entry.width for entry in row) + _ENTRY_GAP * (len(row) - 1)
+
+    def draw(self, ax: Axes, middle: float, top: float, scale: float) -> None:
+        for i, row in enumerate(self.rows):
+            x, y = middle - self._width(row) / 2, top - _LEGEND_GAP - _LEGEND_ROW * (i + 0.5)
+            for entry in row:
+                if entry.draw:
+                    entry.draw(ax, x, y, scale)
+                    x += _SAMPLE_WIDTH + _SAMPLE_GAP
+                add_text(ax, gid("legend", entry.label), [entry.label], x, y, _LEGEND_SIZE, 0.0)
+                x += text_width(entry.label, _LEGEND_SIZE) + _ENTRY_GAP
+
+
+def line_sample(width: float = 1.4, **style: Any) -> Sampler:
+    """A stroke, in the style of a PathPatch."""
+
+    def draw(ax: Axes, x: float, y: float, scale: float) -> None:
+        from matplotlib.path import Path
+
+        path = Path([(x, y), (x + _SAMPLE_WIDTH, y)])
+        add_shape(ax, "sample", path, **style, linewidth=width * scale, fc="none", capstyle="butt", zorder=2)
+
+    return draw
+
+
+def shape_sample(make: Callable[[float, float, float], Path], **style: Any) -> Sampler:
+    """A shape that is made for its left end, its middle and its width."""
+
+    def draw(ax: Axes, x: float, y: float, scale: float) -> None:
+        add_shape(ax, "sample", make(x, y, _SAMPLE_WIDTH), zorder=2, **({"linewidth": scale} | style))
+
+    return draw
+
+
+# Axes ------------------------------------------------------------------------------------------------------------
+
+
+def prepare(
+    ax: Axes | None, width: float, height: float, legend: Legend, title: str | None, figure: Any
+) -> tuple[Axes, float]:
+    """Axes for a drawing in [0, width] x [0, height] with a legend below, a unit being a point times the scale.
+
+    Without axes, they are made in what `figure` makes: a function like `matplotlib.pyplot.figure`.
+    """
+    full_width = max(width, legend.width) + 2 * _MARGIN
+    full_height = height + legend.height + 2 * _MARGIN
+    if ax is None:
+        words = (title or "").splitlines()
+        above = _TITLE_HEIGHT + LINE_HEIGHT * _TITLE_SIZE * (len(words) - 1) if words else 0.0
+        widest = max((text_width(printable(line), _TITLE_SIZE) for line in words), default=0.0)
+        figure_width = max(full_width, widest + 2 * _MARGIN)
+        made = figure(figsize=(figure_width / 72, (full_height + above) / 72))
+        ax = made.add_axes((0.0, 0.0, 1.0, full_height / (full_height + above)))
+    space = ax.get_window_extent().transformed(figure_of(ax).dpi_scale_trans.inverted())
+    scale = min(72 * space.width / full_width, 72 * space.height / full_height, _LARGEST_SCALE)
+    half_width, half_height = 36 * space.width / scale, 36 * space.height / scale
+    middle_x, middle_y = width / 2, (height - legend.height) / 2
+    ax.set_xlim(middle_x - half_width, middle_x + half_width)
+    ax.set_ylim(middle_y - half_height, middle_y + half_height)
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_axis_off()
+    if title:
+        set_title(ax, title)
+    return ax, scale
+
+
+def figure_of(ax: Axes) -> Any:
+    """The whole figure that axes are in."""
+    return ax.get_figure(root=True)
+
+
+def pyplot_figure(**options: Any) -> Any:
+    """A figure that pyplot knows, as users expect of a picture that they ask for."""
+    return require("matplotlib.pyplot").figure(**options)
+
+
+def plain_figure(**options: Any) -> Any:
+    """A figure that nobody knows but who made it, for files and notebooks' displays."""
+    return require("matplotlib.figure").Figure(**options)

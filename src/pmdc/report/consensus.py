@@ -1,0 +1,101 @@
+"""How sure an edge is: the graphs of several models as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from pmdc.checks import shorten
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
+    """The graphs of several models as one, each edge with the share of the models that have it.
+
+    Models of resampled rows (folds of a cross-validation, bootstrap samples) tell which edges are the table's and which
+    are chance's.
+
+    Parameters
+    ----------
+    models : iterable of fitted models, or of graphs as `draw_graph` takes them
+        With the same class variables.
+
+    Returns
+    -------
+    networkx.DiGraph
+        All nodes and edges of all graphs, for `draw_graph` and `write_graph`. Edges have the attributes ``confidence``,
+        the share of the models that have the edge in this direction; ``strength``, its mean over those of them that
+        know it; and ``way``, which is "mixed" where they disagree. The graph has the attribute ``n_models``. Where
+        some models have an edge in one direction and some in the other, both are there; so it may have cycles.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import KFold, cross_validate
+    >>> from pmdc import GBNC
+    >>> from pmdc.datasets import make_network
+    >>> from pmdc.report import consensus_graph, draw_graph
+    >>> data = make_network(300, n_class_variables=3, random_state=0)
+    >>> folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(4), return_estimator=True)
+    >>> graph = consensus_graph(folds["estimator"])
+    >>> all(0.25 <= share <= 1 for _, _, share in graph.edges(data="confidence"))
+    True
+    >>> ax = draw_graph(graph)
+    """
+    import networkx as nx
+
+    graphs = [graph_of(model, f"models[{i}]") for i, model in enumerate(models)]
+    if not graphs:
+        raise ValueError("models is empty: give at least one fitted model.")
+    union = nx.DiGraph(n_models=len(graphs))
+    if len(notes := {graph.graph.get("note") for graph in graphs}) == 1 and None not in notes:
+        union.graph["note"] = notes.pop()
+    for i, graph in enumerate(graphs):
+        _check_alike(graphs[0], graph, i)
+        for node, data in graph.nodes(data=True):
+            union.add_node(node, kind=data.get("kind", "class"))
+    found: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+    for graph in graphs:
+        for parent, child, data in graph.edges(data=True):
+            found.setdefault((parent, child), []).append(data)
+    for edge, each in found.items():
+        union.add_edge(*edge, confidence=len(each) / len(graphs))
+        if strengths := [float(data["strength"]) for data in each if "strength" in data]:
+            union.edges[edge]["strength"] = fmean(strengths)
+        if ways := {data["way"] for data in each if "way" in data}:
+            union.edges[edge]["way"] = ways.pop() if len(ways) == 1 else "mixed"
+    return union
+
+
+def graph_of(model: Any, argument: str) -> nx.DiGraph:
+    """The graph of a fitted model, or the graph itself."""
+    import networkx as nx
+
+    from pmdc.base import MultiDimensionalClassifier
+
+    if isinstance(model, nx.DiGraph):
+        return model
+    if not isinstance(model, MultiDimensionalClassifier):
+        raise TypeError(
+            f"{argument} is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC, or a "
+            "networkx.DiGraph."
+        )
+    check_is_fitted(model)
+    return model._own_graph()
+
+
+def _check_alike(first: nx.DiGraph, other: nx.DiGraph, i: int) -> None:
+    ours, theirs = (
+        {node for node, kind in graph.nodes(data="kind", default="class") if kind == "class"}
+        for graph in (first, other)
+    )
+    if ours != theirs:
+        differ = shorten(sorted(map(str, ours ^ theirs)))
+        raise ValueError(
+            f"models[{i}] has other class variables than models[0]; they differ in {differ}. Give models of the same "
+            "class variables."
+        )

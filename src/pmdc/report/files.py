@@ -1,0 +1,163 @@
+"""Graphs as files: pictures, and DOT and GraphML for other tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pmdc.checks import check_choice
+from pmdc.report.canvas import figure_of, plain_figure
+from pmdc.report.consensus import graph_of
+from pmdc.report.graph import draw_in
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_DOT = re.compile("[\0\ud800-\udfff]")
+_SHAPES = {"class": "box", "discrete": "hexagon"}
+_STYLES = {"input": "dashed", "mixed": "dashed"}
+
+
+def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = None) -> None:
+    """Write the graph of a model to a file, in the format that the name asks for.
+
+    Parameters
+    ----------
+    model : fitted model, or networkx.DiGraph
+        Such as a `GBNC`, or what `consensus_graph` returns.
+    path : str or path
+        It ends in
+
+        - ``.svg``, ``.png`` or ``.pdf``: a picture, as `draw_graph` draws it;
+        - ``.dot`` or ``.gv``: for Graphviz;
+        - ``.graphml``: for networkx, Gephi, yEd, Cytoscape and others.
+
+        The latter two have the attributes of nodes (``kind``) and edges (``way``, ``strength``, ``confidence``).
+    title : str, optional
+
+    See Also
+    --------
+    pmdc.inference.JointDistribution.to_bif : The network of one row, with its probabilities.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pmdc import GBNC
+    >>> from pmdc.datasets import make_network
+    >>> from pmdc.report import write_graph
+    >>> data = make_network(300, n_class_variables=2, random_state=0)
+    >>> model = GBNC(max_parents=1).fit(data.X, data.Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "graph.dot"
+    ...     write_graph(model, path)
+    ...     print(path.read_text().splitlines()[0])
+    digraph {
+    """
+    path = Path(path)
+    check_choice(f"path={str(path)!r}: the ending", path.suffix.lower(), _WRITERS)
+    path.write_bytes(_WRITERS[path.suffix.lower()](graph_of(model, "model"), title))
+
+
+def _plain(graph: nx.DiGraph, title: str | None, outside: re.Pattern[str], format_name: str) -> nx.DiGraph:
+    """The graph with names and attributes that can be written."""
+    import networkx as nx
+
+    names = {node: str(node) for node in graph}
+    if len(set(names.values())) < len(names):
+        raise ValueError("Two nodes of the graph have the same name as text: rename one of them.")
+    plain = nx.DiGraph(**_values(graph.graph | ({} if title is None else {"title": title})))
+    plain.add_nodes_from((names[node], _values(data)) for node, data in graph.nodes(data=True))
+    plain.add_edges_from((names[a], names[b], _values(data)) for a, b, data in graph.edges(data=True))
+    data = [plain.graph, *(d for _, d in plain.nodes(data=True)), *(d for *_, d in plain.edges(data=True))]
+    for text in [*plain, *(value for values in data for value in values.values() if isinstance(value, str))]:
+        if wrong := outside.search(text):
+            raise ValueError(f"{text!r} holds the character {wrong[0]!r}, which {format_name} cannot hold: rename it.")
+    return plain
+
+
+def _values(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        str(key): value if isinstance(value, (bool, int, str)) else float(value) if _is_number(value) else str(value)
+        for key, value in attributes.items()
+    }
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _graphml(graph: nx.DiGraph, title: str | None) -> bytes:
+    import networkx as nx
+
+    file = BytesIO()
+    nx.write_graphml(_plain(graph, title, _NOT_IN_XML, "GraphML"), file, named_key_ids=True)
+    return file.getvalue()
+
+
+def _dot(graph: nx.DiGraph, title: str | None) -> bytes:
+    """The language of Graphviz.
+
+    Names are quoted. Graphviz leaves a doubled backslash in a name as it is and shows it as one.
+    """
+    plain = _plain(graph, title, _NOT_IN_DOT, "DOT")
+    lines = ["digraph {"]
+    heading = "\n".join(str(plain.graph[key]) for key in ("title", "note") if key in plain.graph)
+    if heading:
+        lines.append(f"  label={_quoted(heading)};")
+    greatest = max((data.get("strength", 0.0) for *_, data in plain.edges(data=True)), default=0.0)
+    for node, data in plain.nodes(data=True):
+        lines.append(
+            f"  {_quoted(node)}{_attributes(data | {'shape': _SHAPES.get(data.get('kind', 'class'), 'box')})};"
+        )
+    for parent, child, data in plain.edges(data=True):
+        look: dict[str, Any] = {}
+        if greatest > 0 and "strength" in data:
+            look["penwidth"] = round(0.6 + 2.4 * data["strength"] / greatest, 2)
+        if data.get("way") in _STYLES:
+            look["style"] = _STYLES[data["way"]]
+        if "confidence" in data:
+            look["label"] = f"{100 * data['confidence']:.0f} %"
+        lines.append(f"  {_quoted(parent)} -> {_quoted(child)}{_attributes(data | look)};")
+    return "\n".join([*lines, "}", ""]).encode()
+
+
+def _attributes(values: dict[str, Any]) -> str:
+    shown = ", ".join(
+        f"{_quoted(key)}={_quoted(value) if isinstance(value, str) else _quoted(repr(value))}"
+        for key, value in values.items()
+    )
+    return f" [{shown}]" if shown else ""
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _picture(kind: str, **options: Any) -> Callable[[nx.DiGraph, str | None], bytes]:
+    def write(graph: nx.DiGraph, title: str | None) -> bytes:
+        file = BytesIO()
+        axes = draw_in(graph, None, title, plain_figure)
+        figure_of(axes).savefig(file, format=kind, **options)
+        return file.getvalue()
+
+    return write
+
+
+_WRITERS: dict[str, Callable[[nx.DiGraph, str | None], bytes]] = {
+    ".svg": _picture("svg", metadata={"Date": None}),
+    ".png": _picture("png", dpi=150),
+    ".pdf": _picture("pdf", metadata={"CreationDate": None}),
+    ".dot": _dot,
+    ".gv": _dot,
+    ".graphml": _graphml,
+}

@@ -1,0 +1,199 @@
+"""What notebooks show: the graph of a model, the network of one row, or the first rows of a batch.
+
+Everything is in the text itself: no scripts, no styles beyond the elements, nothing to be fetched. Names are escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.util import find_spec
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from pmdc.report.canvas import FONT, LINE_HEIGHT, figure_of, plain_figure, text_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pmdc.inference.base import BaseDistribution
+
+MOST_CHARACTERS = 150_000
+"""A longer picture is replaced by a table."""
+_MOST_NODES = 80
+"""So is one of more nodes, before it is drawn."""
+_MOST_LINES = 200
+_ROWS = 10
+
+_CELL = "padding:2px 8px;text-align:left;vertical-align:top"
+
+
+def model_html(model: Any) -> str:
+    """The graph of a fitted model; nothing where there is none."""
+    try:
+        check_is_fitted(model)
+        graph = model._own_graph()
+    except (NotFittedError, ValueError):
+        return ""
+    picture = None
+    if _has_matplotlib() and len(graph) <= _MOST_NODES:
+        from pmdc.report.graph import draw_in
+
+        picture = _inline(draw_in(graph, None, None, plain_figure))
+    return _block(_parents_table(graph) if picture is None else picture)
+
+
+def distribution_html(distribution: BaseDistribution) -> str:
+    """The network of a single row, or the most probable outcomes of the first rows of a batch."""
+    heading = f"<p>{escape(repr(distribution))}</p>"
+    try:
+        shown = _individual(distribution) if len(distribution) == 1 else _first_rows(distribution)
+    except ValueError as error:  # a distribution may refuse what would take too long
+        shown = f"<p>{escape(str(error))}</p>"
+    return _block(heading + shown)
+
+
+def _has_matplotlib() -> bool:
+    try:
+        return find_spec("matplotlib") is not None
+    except ValueError:  # it is blocked
+        return False
+
+
+# Pictures --------------------------------------------------------------------------------------------------------
+
+
+def _inline(ax: Axes) -> str | None:
+    """The figure of some axes as an SVG element, unless it is too long."""
+    figure = figure_of(ax)
+    texts = [patch for patch in ax.patches if hasattr(patch, "words")]
+    for patch in texts:
+        patch.set_visible(False)
+    file = StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # The style of the file would be one of the whole page.
+    svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    look = "max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt"
+    svg = svg.replace("<svg", f'<svg style="{look}"', 1)
+    # A hundredth of a point is fine enough.
+    svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d+", _rounded, path[0]), svg)
+    # Text stays text: it is short so, and can be searched and copied.
+    end = svg.rindex("</svg>")
+    svg = svg[:end] + "".join(_text(ax, patch) for patch in texts) + svg[end:]
+    return svg if len(svg) <= MOST_CHARACTERS else None
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _text(ax: Axes, patch: Any) -> str:
+    """A text of a picture as an SVG element; its length is kept whatever the font of the reader."""
+    from matplotlib.colors import to_hex
+
+    figure, words = figure_of(ax), patch.words
+    anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[words.align]
+    weight = ' font-weight="bold"' if words.bold else ""
+    colour = to_hex(patch.get_facecolor())
+    height = LINE_HEIGHT * words.size
+    first = words.y + height * (len(words.lines) - 1) / 2 - 0.36 * words.size
+    elements = []
+    for i, line in enumerate(words.lines):
+        x, y = ax.transData.transform((words.x, first - i * height)) * 72 / figure.dpi
+        y = 72 * figure.get_figheight() - y
+        elements.append(
+            f'<text x="{x:.2f}" y="{y:.2f}" font-size="{words.size}" text-anchor="{anchor}"{weight} '
+            f'font-family="{FONT},Verdana,sans-serif" fill="{colour}" lengthAdjust="spacingAndGlyphs" '
+            f'textLength="{text_width(line, words.size, words.bold):.2f}">{escape(line)}</text>'
+        )
+    return "".join(elements)
+
+
+def _individual(distribution: BaseDistribution) -> str:
+    if _has_matplotlib() and len(distribution.class_table.names) <= _MOST_NODES // 2:
+        from pmdc.report.individual import draw_individual
+
+        picture = _inline(draw_individual(distribution, 0, None, "hamming", None, plain_figure))
+        if picture is not None:
+            return picture
+    return _states_table(distribution)
+
+
+# Tables ----------------------------------------------------------------------------------------------------------
+
+
+def _block(content: str) -> str:
+    return f'<div style="overflow-x:auto">{content}</div>'
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts that are escaped here."""
+    kept = list(rows)
+    lines = ["<tr>" + "".join(f'<th style="{_CELL}">{escape(text)}</th>' for text in head) + "</tr>"]
+    for row in kept[:_MOST_LINES]:
+        lines.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>")
+    more = f"<p>and {len(kept) - _MOST_LINES} more</p>" if len(kept) > _MOST_LINES else ""
+    return "<table>" + "".join(lines) + "</table>" + more
+
+
+def _parents_table(graph: Any) -> str:
+    rows = []
+    for node, kind in graph.nodes(data="kind", default="class"):
+        if kind == "class":
+            parents = []
+            for parent, _, data in graph.in_edges(node, data=True):
+                strength = f"{data['strength']:.3g}" if "strength" in data else ""
+                told = ", ".join(word for word in (data.get("way", ""), strength) if word)
+                parents.append(f"{parent} ({told})" if told else str(parent))
+            rows.append([str(node), ", ".join(parents) or "no other class variable"])
+    note = f"<p>{escape(str(graph.graph['note']))}</p>" if graph.graph.get("note") else ""
+    return _table(["class variable", "depends on (way, score lost without it)"], rows) + note
+
+
+def _states_table(distribution: BaseDistribution) -> str:
+    from pmdc.report.individual import panels_of, percent
+
+    rows = [
+        [panel.name, state.name, percent(state.probability), state.role]
+        for panel in panels_of(distribution, 0, "hamming")
+        for state in panel.states
+    ]
+    return _table(["class variable", "state", "probability", ""], rows)
+
+
+def _first_rows(distribution: BaseDistribution) -> str:
+    """The most probable outcome of each row with the probability of each of its states, and of all together."""
+    from pmdc.report.individual import percent
+
+    some = distribution.rows(slice(0, _ROWS))
+    if not len(some):
+        return ""
+    codes, log_prob = some.mode_codes()
+    marginals = some.marginals()
+    table = distribution.class_table
+    rows = [
+        [
+            str(row),
+            *(
+                f"{known.tolist()[code]} ({percent(float(marginals[k][row, code]))})"
+                for k, (known, code) in enumerate(zip(table.states, codes[row], strict=True))
+            ),
+            percent(float(np.exp(log_prob[row]))),
+        ]
+        for row in range(len(some))
+    ]
+    more = len(distribution) - len(some)
+    told = "The most probable outcome of each row, with the probability of each state and of all together."
+    return (
+        f"<p>{told}</p>"
+        + _table(["row", *map(str, table.names), "together"], rows)
+        + (f"<p>and {more} more rows</p>" if more else "")
+    )

@@ -1,0 +1,81 @@
+"""The graphs of several models as one."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, cross_validate
+
+from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc.datasets import make_network
+from pmdc.report import consensus_graph, draw_graph
+
+
+def graph(*edges, nodes="abc", **attributes):
+    made = nx.DiGraph(**attributes)
+    made.add_nodes_from(nodes, kind="class")
+    made.add_edges_from(edges)
+    return made
+
+
+def test_shares_and_means():
+    union = consensus_graph(
+        [
+            graph(("a", "b", {"strength": 4.0, "way": "input"}), ("b", "c", {"strength": 1.0, "way": "input"})),
+            graph(("a", "b", {"strength": 8.0, "way": "partition"})),
+            graph(("b", "a", {"strength": 2.0, "way": "partition"}), ("b", "c", {"way": "input"})),
+            graph(),
+        ]
+    )
+    assert union.graph == {"n_models": 4}
+    assert dict(union.nodes(data="kind")) == dict.fromkeys("abc", "class")
+    assert {edge: data for *edge, data in union.edges(data=True) for edge in [tuple(edge)]} == {
+        ("a", "b"): {"confidence": 0.5, "strength": 6.0, "way": "mixed"},
+        ("b", "c"): {"confidence": 0.5, "strength": 1.0, "way": "input"},
+        ("b", "a"): {"confidence": 0.25, "strength": 2.0, "way": "partition"},
+    }
+
+
+def test_models_of_a_cross_validation():
+    data = make_network(240, n_class_variables=3, n_discrete=1, random_state=1)
+    folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(3), return_estimator=True)["estimator"]
+    union = consensus_graph(folds)
+    for parent, child, attributes in union.edges(data=True):
+        having = [model for model in folds if model.graph_.has_edge(parent, child)]
+        assert attributes["confidence"] == len(having) / 3
+        mean = np.mean([model.graph_.edges[parent, child]["strength"] for model in having])
+        assert attributes["strength"] == pytest.approx(mean)
+    assert {node for node, kind in union.nodes(data="kind") if kind == "class"} == {"y0", "y1", "y2"}
+    draw_graph(union)
+
+
+def test_baselines_too():
+    data = make_network(100, n_class_variables=3, random_state=1)
+    chains = [ClassifierChain(order=order).fit(data.X, data.Y) for order in ([0, 1, 2], [0, 2, 1])]
+    union = consensus_graph([*chains, BinaryRelevance().fit(data.X, data.Y)])
+    assert {(a, b): share for a, b, share in union.edges(data="confidence")} == {
+        ("y0", "y1"): pytest.approx(1 / 3),
+        ("y1", "y2"): pytest.approx(1 / 3),
+        ("y0", "y2"): pytest.approx(1 / 3),
+        ("y2", "y1"): pytest.approx(1 / 3),
+    }
+    assert "note" not in union.graph
+    assert consensus_graph(chains).graph["note"].startswith("a chain")
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="models is empty: give at least one fitted model"):
+        consensus_graph([])
+    with pytest.raises(TypeError, match=r"models\[1\] is of type str: give a fitted model of pmdc"):
+        consensus_graph([graph(), "model"])
+    with pytest.raises(NotFittedError):
+        consensus_graph([GBNC()])
+    with pytest.raises(ValueError, match=r"models\[1\] has other class variables than models\[0\]; .* 'd'"):
+        consensus_graph([graph(), graph(nodes="abcd")])
+    data = make_network(50, n_class_variables=2, random_state=1)
+    with pytest.raises(ValueError, match="ClassPowerset has no graph"):
+        consensus_graph([ClassPowerset().fit(data.X, data.Y)])
