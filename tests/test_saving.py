@@ -586,6 +586,22 @@ def test_an_archive_that_unfolds_without_end_is_refused(saved, monkeypatch):
         pmdc.load(saved)
 
 
+def test_numbers_that_are_asked_for_many_times_are_refused(saved, monkeypatch):
+    def repeat(schema):
+        array = next(iter(schema["content"]["arrays"]["content"].values()))
+        again = {key: value for key, value in array.items() if key != "__id__"}
+        schema["content"]["objects"]["content"].extend([again] * 1000)
+
+    edit(saved, repeat, "schema.json")
+    pmdc.load(saved)
+    with zipfile.ZipFile(saved) as archive:
+        once = sum(member.file_size for member in archive.infolist())
+    monkeypatch.setattr("pmdc.saving.files._MOST_BYTES", 2 * once)
+    monkeypatch.setattr("pmdc.saving.files._MOST_RATIO", 0)
+    with pytest.raises(ValueError, match="bytes unfold to"):
+        pmdc.load(saved)
+
+
 # Malice ---------------------------------------------------------------------------------------------------------
 
 
