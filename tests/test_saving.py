@@ -27,6 +27,7 @@ from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -175,6 +176,7 @@ PARAMETERS = [
     {"cv": [(np.arange(45), np.arange(45, 90)), (np.arange(45, 90), np.arange(45))], "criterion": "cv"},
     {"required_edges": [("size", "kind")], "forbidden_edges": {("kind", "ripe")}},
     {"discrete_features": ("colour",), "memory_budget": np.int64(2**28), "standard_errors": np.float64(0.5)},
+    {"cv": KFold(2, shuffle=True, random_state=0), "criterion": "cv"},
     {"estimator": LogisticRegression(C=0.5)},
     {"estimator": Logistic(C=np.inf, max_iter=50), "criterion": "bic"},
     {"estimator": NaiveBayes(), "backoff": "paper", "criterion": "bic", "conditioning": "partition"},
@@ -200,6 +202,8 @@ def test_parameters_come_back(parameters, tmp_path):
         MLPClassifier((3,), max_iter=5, random_state=0),
         GaussianProcessClassifier(RBF(2.0) + WhiteKernel(), optimizer=None),
         SGDClassifier(loss="log_loss", random_state=0),
+        GridSearchCV(Logistic(), {"C": [0.1, 1.0]}, cv=StratifiedKFold(2)),
+        GBNC(),
     ],
     ids=lambda estimator: type(estimator[-1] if isinstance(estimator, Pipeline) else estimator).__name__,
 )
@@ -776,6 +780,7 @@ def hide_in_plain_data(model):
         (None, prepare_by(lambda prepare: put(prepare.prepare, affine=np.exp) or prepare)),
         (SGDClassifier(loss="log_loss", random_state=0), lambda model: put(first_level(model).models, n_states=10**6)),
         (SGDClassifier(loss="log_loss", random_state=0), hide_in_plain_data),
+        (GBNC(), lambda model: first_level(first_classifier(model)).models.number.__setitem__((0, 0), 10**6)),
         (
             make_pipeline(Logistic()),
             lambda model: first_classifier(model)[-1]._models.number.__setitem__((0, 0), 10**6),

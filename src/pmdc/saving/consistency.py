@@ -28,7 +28,41 @@ from pmdc.partition import Configurations
 from pmdc.table import Array, Features, FeatureTable
 
 
-def check_model(model: MultiDimensionalClassifier) -> None:
+def check(*objects: Any) -> None:
+    """Refuse models and learners of ours and sparse matrices, anywhere in these objects, that do not fit together."""
+    for value in _within(objects):
+        if isinstance(value, MultiDimensionalClassifier):
+            if vars(value).keys() - value.get_params(deep=False).keys():  # it is fitted
+                _check_model(value)
+        elif isinstance(value, (Logistic, NaiveBayes)):
+            if hasattr(value, "_models"):
+                _check_learner(value)
+        elif issparse(value) and hasattr(value, "check_format"):
+            value.check_format(full_check=True)  # scipy looks no further than at the shapes when it reads one
+
+
+def _within(objects: Iterable[Any]) -> Iterator[Any]:
+    """These objects and all that is in them; none of ours may have a value in the place of a method."""
+    ahead, seen = list(objects), set()
+    while ahead:
+        value = ahead.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            ahead.extend(value.values())
+        elif isinstance(value, (list, tuple, set)):
+            ahead.extend(value)
+        elif isinstance(value, np.ndarray):
+            ahead.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
+        own = getattr(value, "__dict__", {})
+        ahead.extend(own.values())
+        if type(value).__module__.startswith("pmdc."):
+            _demand(not any(callable(getattr(type(value), name, None)) for name in own))
+
+
+def _check_model(model: MultiDimensionalClassifier) -> None:
     """Refuse a classifier whose local models do not fit its tables or each other."""
     classes = model._classes.sizes
     row, values = _one_row(model._features)
@@ -55,39 +89,13 @@ def check_model(model: MultiDimensionalClassifier) -> None:
         _check_node(node, len(outcomes), (), prepare, row, values)
 
 
-def check_objects(*objects: Any) -> None:
-    """Refuse learners of ours and sparse matrices, anywhere within these objects, whose numbers do not fit together."""
-    for value in _within(objects):
-        if issparse(value) and hasattr(value, "check_format"):
-            value.check_format(full_check=True)  # scipy looks no further than at the shapes when it reads one
-        if isinstance(value, (Logistic, NaiveBayes)) and hasattr(value, "_models"):
-            row = Features(np.zeros((1, value.n_features_in_)), np.zeros((1, 0), dtype=np.int64))
-            values: list[int] = []
-            if isinstance(value, NaiveBayes):
-                row, values = _one_row(value._features)
-            width = _width(value._prepare, row, values)
-            _check_models(value._models, 1, len(value.classes_), value._prepare, width, values, [])
-
-
-def _within(objects: Iterable[Any]) -> Iterator[Any]:
-    """These objects and all that is in them; none of ours may have a value in the place of a method."""
-    ahead, seen = list(objects), set()
-    while ahead:
-        value = ahead.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        yield value
-        if isinstance(value, dict):
-            ahead.extend(value.values())
-        elif isinstance(value, (list, tuple, set)):
-            ahead.extend(value)
-        elif isinstance(value, np.ndarray):
-            ahead.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
-        own = getattr(value, "__dict__", {})
-        ahead.extend(own.values())
-        if type(value).__module__.startswith("pmdc."):
-            _demand(not any(callable(getattr(type(value), name, None)) for name in own))
+def _check_learner(learner: Logistic | NaiveBayes) -> None:
+    row = Features(np.zeros((1, learner.n_features_in_)), np.zeros((1, 0), dtype=np.int64))
+    values: list[int] = []
+    if isinstance(learner, NaiveBayes):
+        row, values = _one_row(learner._features)
+    width = _width(learner._prepare, row, values)
+    _check_models(learner._models, 1, len(learner.classes_), learner._prepare, width, values, [])
 
 
 def _one_row(table: Any) -> tuple[Features, list[int]]:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.extras import require
-from pmdc.saving.consistency import check_model, check_objects
+from pmdc.saving.consistency import check
 from pmdc.saving.plain import MODELS, Reader, Writer
 from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
@@ -240,9 +240,7 @@ def _read(file: BinaryIO, path: Path, trusted: list[str], skops: Any) -> Any:
     rest = _rest(file, path, trusted, content, skops)
     try:
         model = Reader(rest["arrays"], rest["objects"]).read(content["model"])
-        if type(model) in MODELS.values():
-            check_model(model)
-            check_objects(rest, model)
+        check(rest, model)
     except ImportError:
         raise
     except Exception as error:
