@@ -763,6 +763,24 @@ def hide_in_plain_data(model):
     put(part, classifier=learner)
 
 
+@pytest.fixture(scope="module")
+def fitted_with(tmp_path_factory):
+    """The file of a model of some kind with an estimator; each is fitted once."""
+    folder, paths = tmp_path_factory.mktemp("fitted"), {}
+
+    def find(kind, estimator):
+        key = kind, repr(estimator)
+        if key not in paths:
+            settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pmdc.save(kind(estimator, **settings).fit(X, Y), folder / str(len(paths)))
+            paths[key] = folder / str(len(paths))
+        return paths[key]
+
+    return find
+
+
 @pytest.mark.parametrize(
     ("estimator", "wrong"),
     [
@@ -796,13 +814,8 @@ def hide_in_plain_data(model):
     ],
 )
 @pytest.mark.parametrize("kind", [GBNC, BinaryRelevance])
-def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, tmp_path):
-    settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = kind(estimator, **settings).fit(X, Y)
-    pmdc.save(model, tmp_path / "model")
-    pmdc.load(tmp_path / "model")
+def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, fitted_with, tmp_path):
+    model = pmdc.load(fitted_with(kind, estimator))
     wrong(model)
     pmdc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match="damaged"):
