@@ -879,4 +879,4 @@ def test_files_of_earlier_versions_are_read(path):
 
 def test_there_are_files_of_earlier_versions():
     kinds = {path.stem.rpartition("-")[0] for path in SAVED.glob("*.skops")}
-    assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble"}
+    assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble", "relevance-pipelines"}

@@ -26,7 +26,10 @@ _OWN = (
     codes_behind,
     FeatureTable,
 )
-"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part."""
+"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part.
+
+skops writes where these are: when one moves, its old place must go on having it, for the files that are there.
+"""
 
 _SCIKIT_LEARN = (
     "sklearn.calibration._CalibratedClassifier",
