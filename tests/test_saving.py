@@ -31,7 +31,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pmdc
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
@@ -370,6 +370,13 @@ def test_what_cannot_be_saved_is_named(parameters, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_estimator_that_cannot_be_saved_is_named(tmp_path):
+    model = BinaryRelevance(make_pipeline(FunctionTransformer(lambda x: x), Logistic())).fit(NUMBERS, THREE)
+    with pytest.raises(ValueError, match=r"(?s)all of the estimator Pipeline.*Fit again.*lambda"):
+        pmdc.save(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
 def test_states_that_cannot_be_saved_are_named(tmp_path):
     class State:
         def __init__(self, name):
@@ -539,6 +546,12 @@ def edit(path, change, member="pmdc.json"):
 def test_a_later_format_is_refused_and_says_who_wrote_it(saved):
     edit(saved, lambda content: content.update(format=99, pmdc="7.5.0", model="whatever it will be"))
     with pytest.raises(ValueError, match=r"format 99 and was written by pmdc 7\.5\.0.*Update pmdc"):
+        pmdc.load(saved)
+
+
+def test_a_later_skops_is_told(saved):
+    edit(saved, lambda schema: schema.update(protocol=99), "schema.json")
+    with pytest.raises(ValueError, match="written with a later skops.*protocol 99"):
         pmdc.load(saved)
 
 

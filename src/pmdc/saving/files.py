@@ -182,8 +182,11 @@ def _complaint(where: str, value: Any) -> str:
             f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which a file cannot hold. "
             "Make the states text or numbers, and fit again."
         )
-    if where.startswith("_"):
-        return f"a local model holds {value!r}, which a file cannot hold. Fit with another estimator."
+    if where.startswith("_") or where == "estimator":
+        return (
+            f"a file cannot hold all of the estimator {value!r}. Fit again with another one; functions in it need a "
+            "name in a module, which a lambda has not."
+        )
     remedy = _REMEDIES.get(where, f"set_params({where}=...) with something that it can hold")
     return f"{where}={value!r} is nothing that a file can hold. Before saving, call {remedy}."
 
@@ -303,7 +306,9 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any
         except ImportError as error:
             raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
         except Exception as error:
-            raise ValueError(f"{path} is damaged: {_told(error)}.{_other_versions(content)}") from error
+            raise ValueError(
+                f"{path} is damaged, or was written with a later skops: {_told(error)}.{_other_versions(content)}"
+            ) from error
     other_version = [one for one in told if issubclass(one.category, InconsistentVersionWarning)]
     for one in told:
         if one not in other_version:
