@@ -11,6 +11,7 @@ import stat
 import warnings
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,17 +27,21 @@ from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pmdc
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.criteria import bic_penalty
+from pmdc.families import Family
 from pmdc.inference import BlockLoss, CostLoss
 from pmdc.learners import Logistic, NaiveBayes
+from pmdc.learners.inputs import Indicators, Rotated
 from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.partition import Configurations
 
 pytest.importorskip("skops")
 
@@ -171,6 +176,7 @@ PARAMETERS = [
     {"cv": [(np.arange(45), np.arange(45, 90)), (np.arange(45, 90), np.arange(45))], "criterion": "cv"},
     {"required_edges": [("size", "kind")], "forbidden_edges": {("kind", "ripe")}},
     {"discrete_features": ("colour",), "memory_budget": np.int64(2**28), "standard_errors": np.float64(0.5)},
+    {"cv": KFold(2, shuffle=True, random_state=0), "criterion": "cv"},
     {"estimator": LogisticRegression(C=0.5)},
     {"estimator": Logistic(C=np.inf, max_iter=50), "criterion": "bic"},
     {"estimator": NaiveBayes(), "backoff": "paper", "criterion": "bic", "conditioning": "partition"},
@@ -196,6 +202,8 @@ def test_parameters_come_back(parameters, tmp_path):
         MLPClassifier((3,), max_iter=5, random_state=0),
         GaussianProcessClassifier(RBF(2.0) + WhiteKernel(), optimizer=None),
         SGDClassifier(loss="log_loss", random_state=0),
+        GridSearchCV(Logistic(), {"C": [0.1, 1.0]}, cv=StratifiedKFold(2)),
+        GBNC(),
     ],
     ids=lambda estimator: type(estimator[-1] if isinstance(estimator, Pipeline) else estimator).__name__,
 )
@@ -329,7 +337,7 @@ def test_arrays_of_any_states_come_back(states, tmp_path):
     assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
 
 
-@pytest.mark.parametrize("y", [THREE, np.array(chosen("a", "b", "c")), chosen("a", "b", "c"), THREE.astype("uint8")])
+@pytest.mark.parametrize("y", [THREE, np.array(chosen("a", "b", "c")), chosen("a", "b", "c"), THREE.astype(">i4")])
 def test_one_class_variable_comes_back(y, tmp_path):
     model = GBNC().fit(NUMBERS, y)
     assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
@@ -338,9 +346,18 @@ def test_one_class_variable_comes_back(y, tmp_path):
 # What cannot be saved -------------------------------------------------------------------------------------------
 
 
+def bic_penalty_of_another(penalty):
+    def bic_penalty(size):
+        return penalty(size)
+
+    bic_penalty.__module__ = "pmdc.criteria"
+    return bic_penalty
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"criterion": bic_penalty_of_another(lambda size: 1.0)}, r"criterion=<function.*set_params"),
         ({"callback": lambda structure: False}, r"callback=<function.*set_params\(callback=None\)"),
         ({"criterion": lambda size: 1.0}, r"criterion=<function.*set_params\(criterion='auto'\)"),
         ({"loss": lambda one, other: float((one != other).any())}, r"loss=<function.*give the function to predict"),
@@ -353,6 +370,13 @@ def test_what_cannot_be_saved_is_named(parameters, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_estimator_that_cannot_be_saved_is_named(tmp_path):
+    model = BinaryRelevance(make_pipeline(FunctionTransformer(lambda x: x), Logistic())).fit(NUMBERS, THREE)
+    with pytest.raises(ValueError, match=r"(?s)all of the estimator Pipeline.*Fit again.*lambda"):
+        pmdc.save(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
 def test_states_that_cannot_be_saved_are_named(tmp_path):
     class State:
         def __init__(self, name):
@@ -361,6 +385,11 @@ def test_states_that_cannot_be_saved_are_named(tmp_path):
         def __repr__(self):
             return self.name
 
+    class Named(str):
+        __slots__ = ()
+
+    with pytest.raises(ValueError, match="'[abc]', a state of a class variable, is of type Named"):
+        pmdc.save(GBNC().fit(NUMBERS, np.array(chosen(*map(Named, "abc")), dtype=object)), tmp_path / "model.skops")
     outcomes = np.array(chosen(*map(State, "abc")), dtype=object)
     with pytest.raises(ValueError, match="[abc], a state of a class variable, is of type State"):
         pmdc.save(GBNC().fit(NUMBERS, outcomes), tmp_path / "model.skops")
@@ -411,6 +440,17 @@ def test_what_was_there_stays_when_writing_fails(step, error, fitted, tmp_path, 
         pmdc.save(fitted, path)
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
     assert path.read_text() == "what was there"
+
+
+def test_a_name_may_be_as_long_as_the_system_takes(fitted, tmp_path):
+    place = tmp_path / ("\u6a21" * 84)
+    try:
+        place.touch()
+    except OSError:
+        pytest.skip("the system takes no such names")
+    pmdc.save(fitted, place)
+    assert list(tmp_path.iterdir()) == [place]
+    pmdc.load(place)
 
 
 def test_links_and_rights_are_kept(fitted, tmp_path):
@@ -472,7 +512,7 @@ def test_other_files_are_told_apart(tmp_path, saved):
         pmdc.load(tmp_path / "nowhere")
     with pytest.raises(IsADirectoryError, match="cannot be read"):
         pmdc.load(tmp_path)
-    for wrong in ("numpy.ndarray", True):
+    for wrong in ("numpy.ndarray", True, None, np.ndarray, [None]):
         with pytest.raises(ValueError, match="trusted=.* must be a list"):
             pmdc.load(saved, trusted=wrong)
 
@@ -506,6 +546,12 @@ def edit(path, change, member="pmdc.json"):
 def test_a_later_format_is_refused_and_says_who_wrote_it(saved):
     edit(saved, lambda content: content.update(format=99, pmdc="7.5.0", model="whatever it will be"))
     with pytest.raises(ValueError, match=r"format 99 and was written by pmdc 7\.5\.0.*Update pmdc"):
+        pmdc.load(saved)
+
+
+def test_a_later_skops_is_told(saved):
+    edit(saved, lambda schema: schema.update(protocol=99), "schema.json")
+    with pytest.raises(ValueError, match="written with a later skops.*protocol 99"):
         pmdc.load(saved)
 
 
@@ -553,6 +599,22 @@ def test_another_scikit_learn_is_told_once_where_its_estimators_are(fitted, tmp_
 def test_an_archive_that_unfolds_without_end_is_refused(saved, monkeypatch):
     monkeypatch.setattr("pmdc.saving.files._MOST_BYTES", 0)
     monkeypatch.setattr("pmdc.saving.files._MOST_RATIO", 1)
+    with pytest.raises(ValueError, match="bytes unfold to"):
+        pmdc.load(saved)
+
+
+def test_numbers_that_are_asked_for_many_times_are_refused(saved, monkeypatch):
+    def repeat(schema):
+        array = next(iter(schema["content"]["arrays"]["content"].values()))
+        again = {key: value for key, value in array.items() if key != "__id__"}
+        schema["content"]["objects"]["content"].extend([again] * 1000)
+
+    edit(saved, repeat, "schema.json")
+    pmdc.load(saved)
+    with zipfile.ZipFile(saved) as archive:
+        once = sum(member.file_size for member in archive.infolist())
+    monkeypatch.setattr("pmdc.saving.files._MOST_BYTES", 2 * once)
+    monkeypatch.setattr("pmdc.saving.files._MOST_RATIO", 0)
     with pytest.raises(ValueError, match="bytes unfold to"):
         pmdc.load(saved)
 
@@ -646,6 +708,8 @@ def test_dangerous_types_are_refused_and_nothing_is_run(name, place, saved, tmp_
         {"is": "array", "dtype": "<f8", "shape": [10**9], "order": "C", "start": 0},
         {"is": "array", "dtype": "<f8", "shape": [1], "order": "C", "start": -1},
         {"is": "object", "number": 5},
+        {"is": "tuple", "items": {"is": "builtins.range", "fields": [0, 10**15, 1]}},
+        {"is": "fractions.Fraction", "fields": ["1e999999999"]},
         {"is": "Affine", "shift": 1.0},
         {"is": "column", "fields": ["polars", "p", {"is": "dict", "items": [["kind", "from_native"]]}, []]},
         {"is": "column", "fields": ["plugin", "p", {"is": "dict", "items": [["kind", "String"]]}, []]},
@@ -670,14 +734,64 @@ def test_the_plain_data_hides_no_method_and_is_a_model(saved):
         pmdc.load(saved)
 
 
+def first_node(model):
+    return model._network.nodes[0] if isinstance(model, GBNC) else model._models[0][0]
+
+
 def first_level(model):
     """The local models of the first class variable."""
-    node = model._network.nodes[0] if isinstance(model, GBNC) else model._models[0][0]
+    node = first_node(model)
     return node.levels[node.family]
 
 
 def first_classifier(model):
     return next(part.classifier for part in first_level(model).models.models if part.classifier is not None)
+
+
+def put(value, **fields):
+    """Change the fields of what cannot be changed."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+
+
+def prepare_by(make):
+    """Put another preparation, made from the one that is there, in the place of that of the first class variable."""
+
+    def change(model):
+        if isinstance(model, GBNC):
+            put(model._network, prepare=make(model._network.prepare))
+        else:
+            node, prepare = model._models[0]
+            model._models[0] = node, make(prepare)
+
+    return change
+
+
+def hide_in_plain_data(model):
+    """A learner with wrong numbers in the place of a classifier of scikit-learn."""
+    part = next(part for part in first_level(model).models.models if part.classifier is not None)
+    width = part.classifier.n_features_in_
+    learner = Logistic().fit(np.vstack([np.eye(width), -np.eye(width)]), np.arange(2 * width) < width)
+    learner._models.number[0, 0] = 10**6
+    put(part, classifier=learner)
+
+
+@pytest.fixture(scope="module")
+def fitted_with(tmp_path_factory):
+    """The file of a model of some kind with an estimator; each is fitted once."""
+    folder, paths = tmp_path_factory.mktemp("fitted"), {}
+
+    def find(kind, estimator):
+        key = kind, repr(estimator)
+        if key not in paths:
+            settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pmdc.save(kind(estimator, **settings).fit(X, Y), folder / str(len(paths)))
+            paths[key] = folder / str(len(paths))
+        return paths[key]
+
+    return find
 
 
 @pytest.mark.parametrize(
@@ -689,21 +803,61 @@ def first_classifier(model):
         (NaiveBayes(), lambda model: model._features.states.__setitem__(0, np.arange(1000))),
         (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, 10**6)),
         (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, -(10**6))),
+        (NaiveBayes(), lambda model: put(first_level(model).models, starts=np.zeros(5, dtype=np.int64))),
+        (NaiveBayes(), lambda model: model._features.discrete.clear()),
+        (NaiveBayes(), lambda model: model._features.states.append(np.arange(3))),
+        (NaiveBayes(), prepare_by(lambda prepare: Rotated(Indicators(()), np.full((2, 3), 1e9)))),
+        (None, prepare_by(lambda prepare: Indicators(prepare.prepare.sizes, RBF()))),
+        (None, prepare_by(lambda prepare: put(prepare.prepare, affine=np.exp) or prepare)),
+        (SGDClassifier(loss="log_loss", random_state=0), lambda model: put(first_level(model).models, n_states=10**6)),
+        (SGDClassifier(loss="log_loss", random_state=0), hide_in_plain_data),
+        (GBNC(), lambda model: first_level(first_classifier(model)).models.number.__setitem__((0, 0), 10**6)),
         (
             make_pipeline(Logistic()),
             lambda model: first_classifier(model)[-1]._models.number.__setitem__((0, 0), 10**6),
         ),
+        (
+            make_pipeline(NaiveBayes()),
+            lambda model: first_classifier(model)[-1]._features.continuous.pop(),
+        ),
+        (
+            make_pipeline(NaiveBayes()),
+            lambda model: vars(first_classifier(model)[-1]._features).update(encode=np.exp),
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [GBNC, BinaryRelevance])
-def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, tmp_path):
-    settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = kind(estimator, **settings).fit(X, Y)
-    pmdc.save(model, tmp_path / "model")
-    pmdc.load(tmp_path / "model")
+def test_numbers_that_do_not_fit_together_are_refused(kind, estimator, wrong, fitted_with, tmp_path):
+    model = pmdc.load(fitted_with(kind, estimator))
     wrong(model)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(tmp_path / "model")
+
+
+def test_a_sparse_matrix_with_places_beyond_is_refused(tmp_path):
+    model = BinaryRelevance(SGDClassifier(loss="log_loss", random_state=0)).fit(X, Y)
+    first_classifier(model).sparsify().coef_.indices[:] = 10**6
+    pmdc.save(model, tmp_path / "model")
+
+    def rename(schema):  # by this name skops takes it to be safe
+        return json.loads(
+            json.dumps(schema).replace("scipy.sparse._csr", "scipy.sparse._matrix").replace("csr_matrix", "spmatrix")
+        )
+
+    edit(tmp_path / "model", rename, "schema.json")
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(tmp_path / "model")
+
+
+def test_a_parent_that_is_there_twice_is_refused(tmp_path):
+    model = GBNC(conditioning="partition", required_edges=[("kind", "size")]).fit(X, Y)
+    node = model._network.nodes[0]
+    (parent,) = node.family.partition
+    twice, level = Family((parent, parent)), node.levels.pop(node.family)
+    found = Configurations((parent, parent), level.configurations.sizes * 2, level.configurations.observed)
+    node.levels[twice] = replace(level, configurations=found)
+    put(node, family=twice, fewer={twice: Family(())})
     pmdc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match="damaged"):
         pmdc.load(tmp_path / "model")
@@ -738,4 +892,4 @@ def test_files_of_earlier_versions_are_read(path):
 
 def test_there_are_files_of_earlier_versions():
     kinds = {path.stem.rpartition("-")[0] for path in SAVED.glob("*.skops")}
-    assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble"}
+    assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble", "relevance-pipelines"}

@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import VotingClassifier
+from sklearn.pipeline import make_pipeline
 
 import pmdc
-from pmdc import GBNC, ChainEnsemble
-from pmdc.learners import NaiveBayes
+from pmdc import GBNC, BinaryRelevance, ChainEnsemble
+from pmdc.learners import Logistic, NaiveBayes
 
 FOLDER = Path(__file__).parent
 
@@ -49,6 +51,11 @@ def models():
         "gbnc-pandas": GBNC(max_parents=2).fit(X, Y),
         "gbnc-naive-bayes": GBNC(NaiveBayes(), criterion="bic", conditioning="partition", max_parents=2).fit(X, Y),
         "gbnc-estimator": GBNC(LinearDiscriminantAnalysis(), max_parents=1).fit(numbers, outcomes),
+        "relevance-pipelines": BinaryRelevance(
+            VotingClassifier(
+                [("one", make_pipeline(Logistic())), ("other", make_pipeline(NaiveBayes()))], voting="soft"
+            )
+        ).fit(X, Y),
         "chain-ensemble": ChainEnsemble(n_chains=3, random_state=0).fit(X, Y),
     }
 

@@ -10,34 +10,73 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.classifier import GBNC
+from pmdc.inference.junction_tree import JunctionTree
 from pmdc.learners import Logistic, NaiveBayes
+from pmdc.learners.estimator import EstimatorModels
 from pmdc.learners.groups import GroupedModels
+from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
 from pmdc.learners.logistic import LogisticModels
 from pmdc.learners.naive_bayes import NaiveBayesModels
-from pmdc.network import Node
-from pmdc.table import Array, Features, Floats
+from pmdc.network import Level, Network, Node
+from pmdc.partition import Configurations
+from pmdc.table import Array, Features, FeatureTable
 
 
-def check_model(model: MultiDimensionalClassifier) -> None:
+def check(*objects: Any) -> None:
+    """Refuse models and learners of ours and sparse matrices, anywhere in these objects, that do not fit together."""
+    for value in _within(objects):
+        if isinstance(value, MultiDimensionalClassifier):
+            if vars(value).keys() - value.get_params(deep=False).keys():  # it is fitted
+                _check_model(value)
+        elif isinstance(value, (Logistic, NaiveBayes)):
+            if hasattr(value, "_models"):
+                _check_learner(value)
+        elif issparse(value) and hasattr(value, "check_format"):
+            value.check_format(full_check=True)  # scipy looks no further than at the shapes when it reads one
+
+
+def _within(objects: Iterable[Any]) -> Iterator[Any]:
+    """These objects and all that is in them; none of ours may have a value in the place of a method."""
+    ahead, seen = list(objects), set()
+    while ahead:
+        value = ahead.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            ahead.extend(value.values())
+        elif isinstance(value, (list, tuple, set)):
+            ahead.extend(value)
+        elif isinstance(value, np.ndarray):
+            ahead.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
+        own = getattr(value, "__dict__", {})
+        ahead.extend(own.values())
+        if type(value).__module__.startswith("pmdc."):
+            _demand(not any(callable(getattr(type(value), name, None)) for name in own))
+
+
+def _check_model(model: MultiDimensionalClassifier) -> None:
     """Refuse a classifier whose local models do not fit its tables or each other."""
     classes = model._classes.sizes
-    values = [len(states) for states in model._features.states]
-    row = _one_row(len(model._features.continuous), len(values))
+    row, values = _one_row(model._features)
     if isinstance(model, GBNC):
         network, tree = model._network, model._junction_tree
         sizes = (*classes, *values)
+        _demand(type(network) is Network and type(tree) is JunctionTree)
         _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(classes))
         _demand(tree.sizes == classes and list(tree.parents) == network.class_parents)
         for node, n_states in zip(network.nodes, classes, strict=True):
-            _check_node(node, n_states, sizes, network.prepare(row.numbers()), [])
+            _check_node(node, n_states, sizes, network.prepare, row.numbers(), [])
     elif isinstance(model, BinaryRelevance):
         for (node, prepare), n_states in zip(model._models, classes, strict=True):
-            _check_node(node, n_states, (), prepare(row), values)
+            _check_node(node, n_states, (), prepare, row, values)
     elif isinstance(model, ClassifierChain):
         _check_chain(model._chain, classes, row, values)
     elif isinstance(model, ChainEnsemble):
@@ -45,82 +84,106 @@ def check_model(model: MultiDimensionalClassifier) -> None:
             _check_chain(chain, classes, row, values)
     elif isinstance(model, ClassPowerset):
         node, prepare = model._model
-        _demand(_are_places(model._outcomes, classes))
-        _check_node(node, len(model._outcomes), (), prepare(row), values)
+        outcomes = model._outcomes
+        _demand(outcomes.shape == (len(outcomes), len(classes)) and _are_places(outcomes, classes))
+        _check_node(node, len(outcomes), (), prepare, row, values)
 
 
-def check_learners(objects: Iterable[Any]) -> None:
-    """Refuse learners of ours, anywhere within these objects, whose numbers do not fit together."""
-    for learner in _learners(objects):
-        if hasattr(learner, "_models"):
-            table = getattr(learner, "_features", None)
-            values = [] if table is None else [len(states) for states in table.states]
-            row = _one_row(learner.n_features_in_ - len(values), len(values))
-            _check_models(learner._models, 1, len(learner.classes_), learner._prepare(row).shape[1], values)
+def _check_learner(learner: Logistic | NaiveBayes) -> None:
+    row = Features(np.zeros((1, learner.n_features_in_)), np.zeros((1, 0), dtype=np.int64))
+    values: list[int] = []
+    if isinstance(learner, NaiveBayes):
+        row, values = _one_row(learner._features)
+    width = _width(learner._prepare, row, values)
+    _check_models(learner._models, 1, len(learner.classes_), learner._prepare, width, values, [])
 
 
-def _learners(objects: Iterable[Any]) -> Iterator[Any]:
-    """What is of ours within objects of others."""
-    ahead, seen = list(objects), set()
-    while ahead:
-        value = ahead.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, (Logistic, NaiveBayes)):
-            yield value
-        if isinstance(value, dict):
-            ahead.extend(value.values())
-        elif isinstance(value, (list, tuple, set)):
-            ahead.extend(value)
-        elif isinstance(value, np.ndarray):
-            ahead.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
-        ahead.extend(getattr(value, "__dict__", {}).values())
-
-
-def _one_row(n_continuous: int, n_discrete: int) -> Features:
-    return Features(np.zeros((1, n_continuous)), np.zeros((1, n_discrete), dtype=np.int64))
+def _one_row(table: Any) -> tuple[Features, list[int]]:
+    """A row as a table of features gives it, and the numbers of values of its discrete features."""
+    _demand(type(table) is FeatureTable and len(table.discrete) == len(table.states) == len(table.observed))
+    n_discrete = len(table.states)
+    row = Features(np.zeros((1, len(table.continuous))), np.zeros((1, n_discrete), dtype=np.int64))
+    return row, [len(states) for states in table.states]
 
 
 def _check_chain(chain: Chain, classes: Sequence[int], row: Features, values: Sequence[int]) -> None:
+    _demand(type(chain) is Chain)
     _demand(sorted(chain.order) == list(range(len(classes))) and tuple(chain.sizes) == tuple(classes))
     for place, ((node, prepare), k) in enumerate(zip(chain.links, chain.order, strict=True)):
         before = [classes[j] for j in chain.order[:place]]
         seen = row.with_discrete(np.zeros((1, place), dtype=np.int64))
-        _check_node(node, classes[k], (), prepare(seen), [*values, *before])
+        _check_node(node, classes[k], (), prepare, seen, [*values, *before])
 
 
-def _check_node(node: Node, n_states: int, sizes: tuple[int, ...], X: Floats, values: Sequence[int]) -> None:
-    """`values` are the numbers of values of the discrete inputs of X."""
-    _demand(node.n_states == n_states and tuple(node.sizes) == sizes and node.family in node.levels)
+def _check_node(
+    node: Node, n_states: int, sizes: tuple[int, ...], prepare: Any, row: Features, values: Sequence[int]
+) -> None:
+    """`values` are the numbers of values of the discrete inputs of a row."""
+    _demand(type(node) is Node and node.n_states == n_states and tuple(node.sizes) == sizes)
+    _demand(node.family in node.levels)
+    width = _width(prepare, row, values)
     for family, level in node.levels.items():
-        found = level.configurations
+        found, models = level.configurations, level.models
+        _demand(type(level) is Level and type(found) is Configurations)
         inputs = [sizes[p] for p in family.inputs]
-        _demand(min((*family.partition, *family.inputs), default=0) >= 0)
+        for parents in family:
+            _demand(list(parents) == sorted(set(parents)) and min(parents, default=0) >= 0)
         _demand(tuple(found.parents) == family.partition and found.sizes == tuple(sizes[p] for p in family.partition))
         n_parts = len(found.observed)
         _demand(n_parts > 0 and level.weights.shape == (n_parts,))
-        if isinstance(level.models, GroupedModels):
-            codes = np.zeros((1, len(inputs)), dtype=np.int64)
-            width = (level.models.join(X, codes) if inputs else X).shape[1]
-            _check_models(level.models, n_parts, n_states, width, [*values, *inputs])
+        if isinstance(models, EstimatorModels):
+            _demand(models.n_states == n_states)
+        else:
+            _check_models(models, n_parts, n_states, prepare, width, values, inputs)
     for finer, coarser in node.fewer.items():
         _demand(coarser in node.levels and set(coarser.partition) <= set(finer.partition))
 
 
-def _check_models(models: GroupedModels, n_parts: int, n_states: int, width: int, values: Sequence[int]) -> None:
-    """`width` is the number of inputs; `values` are the numbers of values of the discrete ones."""
+def _check_models(
+    models: Any, n_parts: int, n_states: int, prepare: Any, width: int, values: Sequence[int], inputs: Sequence[int]
+) -> None:
+    """`width` is the number of prepared inputs; `inputs` are the numbers of states of the parents that come to them."""
+    _demand(isinstance(models, GroupedModels))
     n_groups = len(models.log_frequency)
     _demand(models.number.shape == (n_parts, n_states) and _are_places(models.number + 1, n_groups + 1))
     _demand(models.part_weights.shape == models.uniform.shape == (n_parts,))
     if isinstance(models, LogisticModels):
+        if inputs:
+            join: Any = models.join
+            _demand(type(join) is IndicatorsBefore)
+            _demand(list(join.sizes) == inputs and _is_affine(join.affine) and _is_numbers(join.shares, 1))
+            width = join(np.zeros((1, width)), np.zeros((1, len(inputs)), dtype=np.int64)).shape[1]
         _demand(models.coef.shape == (n_groups, width + 1))
     elif isinstance(models, NaiveBayesModels):
-        ends = models.starts + np.array(values, dtype=np.int64)
+        # The values of discrete inputs are read off the last columns: these must be codes.
+        _demand(type(prepare) is CodesBehind and models.join is codes_behind)
+        ends = models.starts + np.array([*values, *inputs], dtype=np.int64)
+        _demand(models.starts.shape == (len(values) + len(inputs),) and _are_places(models.starts, ends))
         _demand(models.offset.shape == (n_groups,))
         _demand(models.mean.shape == models.precision.shape == (n_groups, width - len(values)))
-        _demand(len(models.log_theta) == n_groups and _are_places(models.starts, ends))
-        _demand(ends.max(initial=0) <= models.log_theta.shape[1])
+        _demand(len(models.log_theta) == n_groups and ends.max(initial=0) <= models.log_theta.shape[1])
+
+
+def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
+    """How many columns a preparation gives; one of ours, made of plain arrays, gives the same number for all rows."""
+    inner = prepare
+    if type(inner) is Rotated:
+        _demand(inner.axes is None or _is_numbers(inner.axes, 2))
+        inner = inner.prepare
+    if type(inner) is Indicators:
+        _demand(list(inner.sizes) == list(values))
+        _demand(inner.affine is None or _is_affine(inner.affine))
+    else:
+        _demand(type(inner) is CodesBehind and _is_affine(inner.affine))
+    return int(prepare(row).shape[1])
+
+
+def _is_affine(value: Any) -> bool:
+    return type(value) is Affine and _is_numbers(value.shift, 1) and _is_numbers(value.width, 1)
+
+
+def _is_numbers(value: Any, n_axes: int) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind == "f" and value.ndim == n_axes
 
 
 def _are_places(codes: Array, below: Any) -> bool:

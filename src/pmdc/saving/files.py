@@ -7,10 +7,11 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.extras import require
-from pmdc.saving.consistency import check_learners, check_model
+from pmdc.saving.consistency import check
 from pmdc.saving.plain import MODELS, Reader, Writer
 from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
@@ -118,13 +119,11 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> An
     ...
     FileNotFoundError: nowhere.skops does not exist.
     """
-    if isinstance(trusted, (str, bool)):
-        raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as the error lists them.")
-    path = Path(path)
+    path, names = Path(path), _type_names(trusted)
     skops = require("skops.io")
     try:
         with path.open("rb") as file:
-            return _read(file, path, list(trusted), skops)
+            return _read(file, path, names, skops)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist.") from None
     except OSError as error:
@@ -141,10 +140,11 @@ def _archive(model: MultiDimensionalClassifier) -> bytes:
         plain = writer.write(model)
     except CannotSaveError as error:
         raise ValueError(f"the model cannot be saved: {error}.") from None
-    rest = {"arrays": writer.arrays(), "objects": [value for _, value in writer.objects]}
-    if not _is_readable(rest["objects"], skops):
-        where, value = next(pair for pair in writer.objects if not _is_readable(pair[1], skops))
+    objects = [value for _, value in writer.objects]
+    if not _is_readable(objects, skops):
+        where, value = next(pair for pair in writer.objects if not _is_readable([pair[1]], skops))
         raise ValueError(f"the model cannot be saved: {_complaint(where, value)}")
+    rest = {"arrays": writer.arrays(), "objects": objects}
     buffer = io.BytesIO(skops.dumps(rest, compression=zipfile.ZIP_DEFLATED))
     content = {"format": FORMAT, **_versions(), "model": plain}
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
@@ -158,14 +158,21 @@ def _versions() -> dict[str, str]:
     return {"pmdc": pmdc.__version__, "scikit-learn": version("scikit-learn"), "numpy": version("numpy")}
 
 
-def _is_readable(value: Any, skops: Any) -> bool:
-    """Whether skops can read again what it writes: of a lambda it writes a name that nothing has."""
+def _is_readable(values: list[Any], skops: Any) -> bool:
+    """Whether skops reads again what it writes.
+
+    Of a lambda it writes a name that nothing has, of an inner function one that another may have; of text and numbers
+    of a type of their own, such as members of an enumeration, the mere text and numbers.
+    """
     try:
-        data = skops.dumps(value)
-        skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+        data = skops.dumps(values)
+        again = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
     except Exception:
         return False
-    return True
+    return all(
+        type(one) is type(other) and (one is other or not isinstance(one, FunctionType))
+        for one, other in zip(values, again, strict=True)
+    )
 
 
 def _complaint(where: str, value: Any) -> str:
@@ -175,8 +182,11 @@ def _complaint(where: str, value: Any) -> str:
             f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which a file cannot hold. "
             "Make the states text or numbers, and fit again."
         )
-    if where.startswith("_"):
-        return f"a local model holds {value!r}, which a file cannot hold. Fit with another estimator."
+    if where.startswith("_") or where == "estimator":
+        return (
+            f"a file cannot hold all of the estimator {value!r}. Fit again with another one; functions in it need a "
+            "name in a module, which a lambda has not."
+        )
     remedy = _REMEDIES.get(where, f"set_params({where}=...) with something that it can hold")
     return f"{where}={value!r} is nothing that a file can hold. Before saving, call {remedy}."
 
@@ -188,7 +198,7 @@ def _write(path: Path, data: bytes) -> None:
         raise IsADirectoryError(f"{path} is a folder: give the name of a file.")
     if place.exists() and not place.is_file():
         raise ValueError(f"{path} is no regular file: give the name of one.")
-    beside = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}")
+    beside = place.with_name(f".{place.name[:50]}.{uuid4().hex[:8]}")
     try:
         with beside.open("xb") as file:
             file.write(data)
@@ -212,7 +222,15 @@ def _write(path: Path, data: bytes) -> None:
 # Reading --------------------------------------------------------------------------------------------------------
 
 
-def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> Any:
+def _type_names(trusted: Any) -> list[str]:
+    is_list = isinstance(trusted, Iterable) and not isinstance(trusted, (str, type))
+    listed: list[Any] = list(trusted) if is_list else [None]
+    if not all(isinstance(one, str) or hasattr(one, "__name__") for one in listed):
+        raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as the error lists them.")
+    return [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in listed]
+
+
+def _read(file: BinaryIO, path: Path, trusted: list[str], skops: Any) -> Any:
     content = _content(file, path)
     found = content.get("format")
     if type(found) is not int or found < 1:
@@ -225,9 +243,7 @@ def _read(file: BinaryIO, path: Path, trusted: list[str | type], skops: Any) -> 
     rest = _rest(file, path, trusted, content, skops)
     try:
         model = Reader(rest["arrays"], rest["objects"]).read(content["model"])
-        if type(model) in MODELS.values():
-            check_model(model)
-            check_learners([rest["objects"], model.estimator])
+        check(rest, model)
     except ImportError:
         raise
     except Exception as error:
@@ -249,10 +265,13 @@ def _content(file: BinaryIO, path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} {what}. Give a file that pmdc.save has written.")
     try:
         with zipfile.ZipFile(file) as archive:
-            members = {one.filename: one for one in archive.infolist()}
-            size, packed = sum(m.file_size for m in members.values()), sum(m.compress_size for m in members.values())
-            known = {_MEMBER, "schema.json"} <= members.keys()
-            content = json.loads(archive.read(_MEMBER)) if known and size <= _MOST_BYTES + _MOST_RATIO * packed else {}
+            sizes = {member.filename: member.file_size for member in archive.infolist()}
+            known = {_MEMBER, "schema.json"} <= sizes.keys()
+            size, packed = sum(sizes.values()), file.seek(0, os.SEEK_END)
+            most = _MOST_BYTES + _MOST_RATIO * packed
+            if known and size <= most:  # what is asked for several times is unfolded as often
+                size += sum(sizes[name] for name in _asked_for(archive) if name in sizes)
+            content = json.loads(archive.read(_MEMBER)) if known and size <= most else {}
     except Exception as error:
         raise ValueError(f"{path} is damaged: {_told(error)}. Give a file that pmdc.save has written.") from error
     if not known:
@@ -262,11 +281,18 @@ def _content(file: BinaryIO, path: Path) -> dict[str, Any]:
     return content
 
 
-def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[str, Any], skops: Any) -> Any:
+def _asked_for(archive: zipfile.ZipFile) -> list[Any]:
+    """The members that the part of skops asks for."""
+    names: list[Any] = []
+    json.loads(archive.read("schema.json"), object_hook=lambda node: names.append(node.get("file")))
+    return names
+
+
+def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any], skops: Any) -> Any:
     """Arrays and objects of other libraries."""
     from skops.io.exceptions import UntrustedTypesFoundException
 
-    known = [*KNOWN_TYPES, *(one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in trusted)]
+    known = [*KNOWN_TYPES, *trusted]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -280,7 +306,9 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str | type], content: dict[s
         except ImportError as error:
             raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
         except Exception as error:
-            raise ValueError(f"{path} is damaged: {_told(error)}.{_other_versions(content)}") from error
+            raise ValueError(
+                f"{path} is damaged, or was written with a later skops: {_told(error)}.{_other_versions(content)}"
+            ) from error
     other_version = [one for one in told if issubclass(one.category, InconsistentVersionWarning)]
     for one in told:
         if one not in other_version:

@@ -129,7 +129,7 @@ class Writer:
     _lengths: dict[str, int] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, Array]:
-        return {dtype: np.concatenate(parts) for dtype, parts in self.pools.items()}
+        return {dtype: np.concatenate(parts, dtype=dtype) for dtype, parts in self.pools.items()}
 
     def write(self, value: Any, where: str = "") -> Plain:
         """The plain data of a value; `where` is what the model calls it."""
@@ -214,19 +214,22 @@ class Reader:
 
     def read(self, plain: Plain) -> Any:
         if isinstance(plain, list):
-            return [self.read(one) for one in plain]
+            return self._each(plain)
         if not isinstance(plain, dict):
             return plain
         name, fields = plain["is"], {key: value for key, value in plain.items() if key != "is"}
         if name in VALUES:
-            return VALUES[name].together(*self.read(fields["fields"]))
+            return VALUES[name].together(*self._each(fields["fields"]))
         if name in _CONTAINERS:
-            return _CONTAINERS[name](self.read(fields["items"]))
+            return _CONTAINERS[name](self._each(fields["items"]))
         if name in _ESTIMATORS:
             return self._estimator(_ESTIMATORS[name], **fields)
         if name in _PARTS:
             return _PARTS[name](**{key: self.read(value) for key, value in fields.items()})
         return self._special(name, fields)
+
+    def _each(self, plain: list[Plain]) -> list[Any]:
+        return [self.read(one) for one in plain]
 
     def _special(self, name: str, fields: dict[str, Any]) -> Any:
         match name:
@@ -237,11 +240,11 @@ class Reader:
             case "scalar":
                 return self._array(**fields)[()]
             case "objects":
-                return as_objects(self.read(fields["items"])).reshape(fields["shape"])
+                return as_objects(self._each(fields["items"])).reshape(fields["shape"])
             case "function":
                 return _FUNCTIONS[fields["name"]]
             case "column":
-                return make_column(*self.read(fields["fields"]))
+                return make_column(*self._each(fields["fields"]))
             case "graph":
                 return self._graph(**fields)
             case "object":

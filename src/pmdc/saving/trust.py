@@ -26,7 +26,10 @@ _OWN = (
     codes_behind,
     FeatureTable,
 )
-"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part."""
+"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part.
+
+skops writes where these are: when one moves, its old place must go on having it, for the files that are there.
+"""
 
 _SCIKIT_LEARN = (
     "sklearn.calibration._CalibratedClassifier",
@@ -43,6 +46,9 @@ _SCIKIT_LEARN = (
     "sklearn.gaussian_process.kernels.RationalQuadratic",
     "sklearn.gaussian_process.kernels.Sum",
     "sklearn.gaussian_process.kernels.WhiteKernel",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._bunch.Bunch",

@@ -76,7 +76,7 @@ VALUES: dict[str, Value] = {
     ),
     "datetime.timedelta": Value(lambda t: [t.days, t.seconds, t.microseconds], timedelta),
     "decimal.Decimal": Value(lambda d: [str(d)], Decimal),
-    "fractions.Fraction": Value(lambda f: [f.numerator, f.denominator], Fraction),
+    "fractions.Fraction": Value(lambda f: [f.numerator, f.denominator], lambda above, below: Fraction(above, below)),
     "uuid.UUID": Value(lambda u: [str(u)], UUID),
     "numpy.dtype": Value(lambda d: [d.str], np.dtype),
     "pandas.Timestamp": Value(lambda t: [t.asm8, _zone_fields(t.tzinfo)], _stamp),
