@@ -262,9 +262,7 @@ class TableFile:
         What a reader should know: columns without a name, sheets that were not read.
     """
 
-    def __init__(
-        self, source: str, columns: dict[str, Cells], places: Sequence[int], word: str, notes: Sequence[str] = ()
-    ):
+    def __init__(self, source: str, columns: dict[str, Cells], places: Any, word: str, notes: Sequence[str] = ()):
         self.source = source
         self.columns = columns
         self.notes = list(notes)
@@ -299,7 +297,7 @@ class TableFile:
         index = np.flatnonzero(rows)
         first: dict[Any, int] = {}
         for row in index:
-            first.setdefault(cells.values[cells.codes[row]], row)
+            first.setdefault(cells.values[cells.codes[row]], int(row))
             if len(first) > most:
                 break
         shown = [f"{value!r} ({self.where([row])})" for value, row in list(first.items())[:most]]
@@ -655,7 +653,7 @@ def _is_special(path: Path) -> bool:
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A new file beside `path` that takes its place at the end; if anything goes wrong, `path` stays as it was."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     if _is_special(path):
         yield path
         return

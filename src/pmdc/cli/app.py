@@ -1,0 +1,359 @@
+"""The commands and their options. What they do is imported when they are called, so that help comes at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from pmdc.table_files import Format
+
+_EPILOG = """\b
+Example, from a table to predictions:
+  pmdc fit survey.csv --classes vote,party -o survey.skops
+  pmdc show survey.skops
+  pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv"""
+
+app = typer.Typer(
+    help="Predict several things at once that depend on each other.\n\n"
+    "From a table with numbers and categories pmdc learns a Bayesian network over the columns to be predicted "
+    "(the class variables), whose nodes are classifiers of the other columns (the features).",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_READING, _LOOKING = "Reading the table", "What is shown"
+
+Table = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or Excel file; - is CSV from the standard input.")]
+Model = Annotated[Path, typer.Argument(help="Model file that pmdc fit has written.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="What separates the columns of a text file, such as ';' or tab.", rich_help_panel=_READING),
+]
+Decimal = Annotated[Literal[".", ","], typer.Option(help="The decimal sign.", rich_help_panel=_READING)]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING)
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        help="Words that mean that there is no value, separated by commas, besides empty cells. "
+        "\\[default: NA, N/A, NaN, null and the like]",
+        rich_help_panel=_READING,
+    ),
+]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file.", rich_help_panel=_READING)]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out rows with missing values.", rich_help_panel=_READING)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Nothing but errors and warnings.", rich_help_panel=_LOOKING)
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.", rich_help_panel=_LOOKING)]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output file.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What is known: CLASS=STATE for all rows, or CLASS=@COLUMN, where COLUMN of the table holds it and an "
+        "empty cell says nothing. May be given several times."
+    ),
+]
+
+
+@app.callback()
+def tour(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from pmdc import __version__
+
+        sys.stdout.write(f"pmdc {__version__}\n")
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    table: Table,
+    classes: Annotated[
+        list[str],
+        typer.Option(
+            "--classes", "-c", help="The columns to be predicted, separated by commas; * stands for any text."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write, such as model.skops.")],
+    discrete: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of numbers that are categories. Text is categories anyway."),
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of the rows to test the model on, such as 0.2. The model in the file is then fitted again, "
+            "on all rows.",
+        ),
+    ] = None,
+    estimator: Annotated[
+        Literal["logistic", "naive-bayes", "forest", "boosting"],
+        typer.Option(help="The classifier at each node.", rich_help_panel="How to learn"),
+    ] = "logistic",
+    criterion: Annotated[
+        Literal["auto", "loo", "cv", "bic", "bic-full", "aic", "cll"],
+        typer.Option(help="What the best graph is best in; auto: held-out rows.", rich_help_panel="How to learn"),
+    ] = "auto",
+    max_parents: Annotated[
+        int,
+        typer.Option(min=0, help="Most class variables that one depends on.", rich_help_panel="How to learn"),
+    ] = 3,
+    max_candidates: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most sets of parents to consider.", rich_help_panel="How to learn"),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Most seconds for the search of the best graph.", rich_help_panel="How to learn"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For all that is random.", rich_help_panel="How to learn")] = 0,
+    jobs: Annotated[int, typer.Option(help="Parallel processes; -1: all cores.", rich_help_panel="How to learn")] = 1,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    drop_missing: DropMissing = False,
+    sheet: Sheet = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Learn a model from a table and keep it in a file."""
+    from pmdc.cli.fitting import Settings, run
+
+    run(
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        Settings(
+            classes,
+            discrete or [],
+            ignore or [],
+            drop_missing,
+            estimator,
+            criterion,
+            max_parents,
+            max_candidates,
+            time_limit,
+            test_size,
+            seed,
+            jobs,
+        ),
+        output,
+        force=force,
+        quiet=quiet,
+        json=json,
+    )
+
+
+@app.command()
+def show(
+    model: Model,
+    row: Annotated[str | None, typer.Option(help="A table: show what the model says of one of its rows.")] = None,
+    index: Annotated[int, typer.Option(min=1, help="Which row of that table, the first is 1.")] = 1,
+    given: Given = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the graph as .svg, .png, .pdf, .dot or .graphml instead."),
+    ] = None,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    json: Json = False,
+) -> None:
+    """Look at a model: its graph, its class variables, and what it says of one row."""
+    from pmdc.cli.showing import run
+
+    run(
+        model,
+        row,
+        index,
+        given or [],
+        output,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        force=force,
+        json=json,
+    )
+
+
+@app.command()
+def predict(
+    model: Model,
+    table: Table,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="The mistakes to avoid: hamming (each wrong class variable counts; the default), subset (all must be "
+            "right), sub-exact, f1_samples, f1_macro or f1_micro."
+        ),
+    ] = None,
+    given: Given = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every state.")] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Instead the so many most probable outcomes of each row, each on a line of its own."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of the table to keep beside the predictions, such as an identifier; '*': all."),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="A CSV, TSV, Parquet or Excel file; - is CSV on the standard output."),
+    ] = "-",
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    drop_missing: DropMissing = False,
+    sheet: Sheet = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the class variables for the rows of a table."""
+    from pmdc.cli.predicting import run
+
+    run(
+        model,
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        output,
+        loss=loss,
+        given=given or [],
+        proba=proba,
+        top=top,
+        keep=keep or [],
+        drop_missing=drop_missing,
+        force=force,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    table: Table,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a picture of the calibration, as .svg, .png or .pdf.")
+    ] = None,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    drop_missing: DropMissing = False,
+    sheet: Sheet = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Compare predictions with a table in which the outcomes are known."""
+    from pmdc.cli.evaluating import run
+
+    run(
+        model,
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        plot,
+        drop_missing=drop_missing,
+        force=force,
+        quiet=quiet,
+        json=json,
+    )
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out"),
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the comparison.")] = 5,
+) -> None:
+    """Take a tour in a minute, on a survey that comes along."""
+    from pmdc.cli.running import work
+    from pmdc.demo import main
+
+    with work():
+        main(["--out", str(out), "--folds", str(folds)])
+
+
+@app.command()
+def benchmark(
+    sets: Annotated[str, typer.Option(help="all, or names or paths of table files separated by commas")] = "all",
+    methods: Annotated[
+        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput")
+    ] = "all",
+    estimators: Annotated[str, typer.Option(help="some of logistic, naive-bayes, forest, boosting")] = "naive-bayes",
+    folds: Annotated[int, typer.Option(help="folds of the cross-validation")] = 10,
+    jobs: Annotated[int, typer.Option(help="parallel workers")] = 1,
+    out: Annotated[Path, typer.Option(help="folder of the results file")] = Path("results"),
+    data_dir: Annotated[Path | None, typer.Option(help="folder of the benchmark tables")] = None,
+    classes: Annotated[str, typer.Option(help="class variables of files of your own, separated by commas")] = "",
+    max_candidates: Annotated[int, typer.Option(help="most parent sets that GBNC considers")] = 2000,
+    quick: Annotated[bool, typer.Option("--quick", help="three small sets, three folds")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try failed cells again")] = False,
+) -> None:
+    """Compare methods by cross-validation; a run that was stopped is continued."""
+    from pmdc.cli.running import BadInput
+    from pmdc.evaluation.report import write_report
+    from pmdc.evaluation.runner import benchmark as run
+    from pmdc.evaluation.runner import origins
+    from pmdc.extras import require
+
+    try:
+        for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work
+            require(module)
+        store = run(
+            sets if sets == "all" else _listed(sets),
+            methods=None if methods == "all" else _listed(methods),
+            estimators=_listed(estimators),
+            n_folds=folds,
+            n_jobs=jobs,
+            out=out,
+            data_dir=data_dir,
+            classes=_listed(classes),
+            max_candidates=max_candidates,
+            quick=quick,
+            retry_failed=retry_failed,
+        )
+        records = store.frame()
+        written = write_report(store, out, origins(sorted(records["data_set"].unique()), data_dir))
+    except BrokenPipeError:
+        raise
+    except (ValueError, OSError) as error:
+        raise BadInput(str(error)) from error
+    failed = int((records["status"] == "failed").sum())
+    sys.stdout.write(f"{len(records)} records in {store.path}" + (f", {failed} failed\n" if failed else "\n"))
+    for path in written:
+        sys.stdout.write(f"  {path}\n")
+
+
+def _listed(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _format(
+    delimiter: str | None, decimal: str, encoding: str | None, missing: str | None, sheet: str | None
+) -> Format:
+    from pmdc.cli.running import BadInput
+    from pmdc.table_files import MISSING_WORDS, Format
+
+    sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+    if sign is not None and (len(sign) != 1 or sign in "\"'\n\r"):
+        raise BadInput(f"--delimiter {delimiter!r} must be a single sign, such as ',' or ';', or the word tab.")
+    words = MISSING_WORDS if missing is None else tuple(_listed(missing))
+    return Format(sign, decimal, encoding, words, sheet)

@@ -1,0 +1,34 @@
+"""Model files, as the commands read and write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pmdc.cli.running import BadInput
+
+
+def load_model(path: Path) -> Any:
+    """The model in a file; what is no model is told in the words of the user."""
+    import pmdc
+
+    if not path.exists():
+        raise BadInput(f"there is no file {path}: a model is written by pmdc fit ... -o {path}.")
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder: name a model file in it.")
+    try:
+        model = pmdc.load(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, TypeError) as error:
+        raise BadInput(str(error)) from None
+    if not hasattr(model, "_classes") or not hasattr(model, "predict_joint"):
+        raise BadInput(f"{path} holds a {type(model).__name__}, which is no model of pmdc.")
+    return model
+
+
+def save_model(model: Any, path: Path) -> None:
+    """Write a model; a file that is there already is replaced as a whole or stays."""
+    import pmdc
+
+    pmdc.save(model, path)
