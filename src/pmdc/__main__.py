@@ -10,6 +10,8 @@ def main() -> None:
     except ImportError as error:
         sys.stderr.write(f'pmdc: the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     raise SystemExit(run())
 
 

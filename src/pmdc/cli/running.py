@@ -56,10 +56,13 @@ def _run(app: typer.Typer, arguments: list[str], command: str) -> int:
     with _interruptible(), _plain_warnings(tell):
         try:
             answer = app(arguments, prog_name="pmdc", standalone_mode=False)
-            if answer == INTERRUPTED:
-                _stop_workers()
-                tell("interrupted; nothing was written.")
+            if answer == INTERRUPTED:  # typer's word for KeyboardInterrupt
+                raise KeyboardInterrupt
             return int(answer or 0)
+        except (KeyboardInterrupt, typer.Abort):
+            _stop_workers()
+            tell("interrupted; nothing was written.")
+            return INTERRUPTED
         except _UsageError as error:
             path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
             sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
