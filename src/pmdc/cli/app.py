@@ -66,15 +66,21 @@ Given = Annotated[
 ]
 
 
-@app.callback()
-def tour(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _version(wanted: bool) -> None:
+    if wanted:
         from pmdc import __version__
 
         sys.stdout.write(f"pmdc {__version__}\n")
         raise typer.Exit
+
+
+@app.callback()
+def tour(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -308,7 +314,7 @@ def benchmark(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try failed cells again")] = False,
 ) -> None:
     """Compare methods by cross-validation; a run that was stopped is continued."""
-    from pmdc.cli.running import BadInput
+    from pmdc.cli.running import BadInput, shield_workers
     from pmdc.evaluation.report import write_report
     from pmdc.evaluation.runner import benchmark as run
     from pmdc.evaluation.runner import origins
@@ -317,6 +323,8 @@ def benchmark(
     try:
         for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work
             require(module)
+        if jobs != 1:
+            shield_workers()
         store = run(
             sets if sets == "all" else _listed(sets),
             methods=None if methods == "all" else _listed(methods),

@@ -36,9 +36,9 @@ def run(
     used = read_features(table, model, drop_missing, needed=model._classes.names)
     if used.dropped:
         screen.note("evaluate", f"{used.dropped} of {table.n_rows} rows have missing values and are left out.")
-    for note in used.notes:
+    Y, more = read_outcomes(used.table, model)
+    for note in [*used.notes, *more]:
         screen.note("evaluate", note)
-    Y = read_outcomes(used.table, model)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         judgement = judge(model, used.X, Y)
@@ -47,7 +47,8 @@ def run(
             write_calibration(judgement, plot)
     if json:
         print_json({"model_file": str(path), "table": source, **as_json(judgement)})
-    _report(screen, judgement, used.table.source)
+    else:
+        _report(screen, judgement, used.table.source)
 
 
 def _report(screen: Screen, judgement: Judgement, source: str) -> None:

@@ -14,7 +14,7 @@ from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_lo
 from pmdc.cli.judging import Judgement, as_json, judge
 from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.models import save_model
-from pmdc.cli.running import BadInput, work
+from pmdc.cli.running import BadInput, shield_workers, work
 from pmdc.progress import tell_phase
 from pmdc.table import Codes
 from pmdc.table_files import Format, check_output, read_table
@@ -49,6 +49,8 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
         screen.note("fit", f"{training.dropped} of {table.n_rows} rows have missing values and are left out.")
     split = None if settings.test_size is None else _split(training, settings)
     show_kinds(screen, training.kinds, len(training.X), table.source)
+    if settings.jobs != 1:
+        shield_workers()
     judgement = None
     if split is not None:
         judgement = _test(training, *split, settings, screen)
@@ -56,9 +58,10 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
         model = _fit(training.X, training.Y, settings, bar)
     with work():
         save_model(model, output)
-    _report(screen, model, judgement, output, len(training.X))
     if json:
         print_json(_document(model, training, judgement, output, source))
+    else:
+        _report(screen, model, judgement, output, len(training.X))
 
 
 def _check(source: str, settings: Settings, output: Path, force: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,6 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 _FEW_VALUES = 10
 """A column of so few different whole numbers may be meant as categories."""
+_NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
 _MANY_STATES = 20
 """A class variable with more different numbers than this is asked whether it is a quantity."""
 
@@ -87,6 +89,7 @@ def read_training(
     _refuse_empty(table, [*targets, *features])
     for name in targets:
         _refuse_quantity(table, table[name])
+    _refuse_commas(table, [name for name in features if name not in marked])
     _refuse_mixed(table, [name for name in features if name not in marked])
     table, dropped = _without_missing(table, targets, features, drop_missing)
     _refuse_single_state(table, targets)
@@ -149,6 +152,20 @@ def _refuse_quantity(table: TableFile, cells: Cells) -> None:
         )
 
 
+def _refuse_commas(table: TableFile, names: Sequence[str]) -> None:
+    """Text that is numbers to people: 3,14 or 1,000."""
+    for name in names:
+        cells = table[name]
+        odd = [str(value) for value in cells.present if cells.number(value) is None]
+        if odd and cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
+            shown = table.examples(cells, cells.not_numbers())
+            raise BadInput(
+                f"{table.source}, column {name!r} holds numbers with commas, {shown}. If the comma is the decimal "
+                "sign, say --decimal ','; if it stands between thousands, remove it from the file; if these are names: "
+                f"--discrete {_quoted(name)}."
+            )
+
+
 def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
     mixed = [name for name in names if _is_mixed(table[name])]
     if not mixed:
@@ -156,11 +173,9 @@ def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
     cells = table[mixed[0]]
     odd = cells.not_numbers()
     others = f" So is it with {shorten(mixed[1:])}." if len(mixed) > 1 else ""
-    commas = cells.format.decimal == "." and all("," in str(v) for v in cells.present if cells.number(v) is None)
-    remedy = "If the comma is the decimal sign, say --decimal ','; otherwise correct" if commas else "Correct"
     raise BadInput(
         f"{table.source}, column {cells.name!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are no "
-        f"numbers, {table.examples(cells, odd)}. {remedy} them, name the words that mean 'missing' (--missing "
+        f"numbers, {table.examples(cells, odd)}. Correct them, name the words that mean 'missing' (--missing "
         f"{_first_odd(cells)!r}), make it categories (--discrete {_quoted(cells.name)}) or leave it out (--ignore "
         f"{_quoted(cells.name)}).{others}"
     )
@@ -229,11 +244,9 @@ def _refuse_identifiers(table: TableFile, names: Sequence[str]) -> None:
     unique = [name for name in names if len(table[name].present) == table.n_rows > 2]
     if unique:
         cells = table[unique[0]]
-        commas = all("," in str(value) for value in cells.present[:20])
-        remedy = " If these are numbers with a decimal comma, say --decimal ','." if commas else ""
         raise BadInput(
             f"{table.source}: {_columns(unique)} with another text in every row, such as {cells.present[0]!r}; nothing "
-            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: --ignore {_listed(unique)}.{remedy}"
+            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: --ignore {_listed(unique)}."
         )
 
 
@@ -339,10 +352,11 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
     return Fitting(X, table, dropped, notes)
 
 
-def read_outcomes(table: TableFile, model: Any) -> Any:
-    """The class variables of a table in the types that a model knows."""
+def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
+    """The class variables of a table in the types that a model knows, and what is to be said of them."""
     pd = require("pandas")
     columns = {}
+    notes = []
     for name in model._classes.names:
         states = _states_of(model, name)
         columns[name] = table[name].as_known(states)
@@ -353,7 +367,12 @@ def read_outcomes(table: TableFile, model: Any) -> Any:
                 f"{table.source}, class variable {name!r}: none of its values ({table.examples(table[name], odd)}) is "
                 f"a state of the model; these are {shorten([str(state) for state in states])}."
             )
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
+        if odd.any():
+            notes.append(
+                f"class variable {name!r} has states that the model does not know, in {int(odd.sum())} row(s): "
+                f"{table.examples(table[name], odd)}. They count as wrong, and have probability zero."
+            )
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}), notes
 
 
 def _refuse_absent(table: TableFile, names: Sequence[str]) -> None:

@@ -21,10 +21,20 @@ def load_model(path: Path) -> Any:
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(
+            str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
+        ) from None
     if not hasattr(model, "_classes") or not hasattr(model, "predict_joint"):
         raise BadInput(f"{path} holds a {type(model).__name__}, which is no model of pmdc.")
     return model
+
+
+def written_by(path: Path) -> str:
+    """The version of pmdc that has written a model file."""
+    from pmdc.saving.files import _content
+
+    with path.open("rb") as file:
+        return str(_content(file, path)["pmdc"])
 
 
 def save_model(model: Any, path: Path) -> None:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -67,7 +67,9 @@ def _run(app: typer.Typer, arguments: list[str], command: str) -> int:
             path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
             sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
             return WRONG_USAGE
-        except BrokenPipeError:
+        except SystemExit as error:  # how typer and rich end where nobody reads the output any more
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
             _forget_output()
             return 0
         except Exception as error:
@@ -96,9 +98,9 @@ def work() -> Iterator[None]:
         raise
     except MemoryError as error:
         raise WorkFailed(f"the memory is not enough. {error}".strip()) from error
-    except (ValueError, TypeError, ArithmeticError, OSError, RuntimeError) as error:
-        if isinstance(error, ImportError):
-            raise
+    except NotImplementedError:
+        raise
+    except (ValueError, ArithmeticError, OSError, RuntimeError) as error:
         raise WorkFailed(str(error)) from error
 
 
@@ -114,9 +116,54 @@ def _interruptible() -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        yield
+        if hasattr(signal, "pthread_sigmask"):
+            with _interruptible_alone(stop):
+                yield
+        else:
+            yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interruptible_alone(stop: Callable[[int, Any], NoReturn]) -> Iterator[None]:
+    """Within this, Ctrl-C is for this process alone.
+
+    A terminal sends it to the workers too, which would die with tracebacks. They inherit what is blocked here; a thread
+    waits for it and passes it on to the main thread as another signal.
+    """
+    main_thread = threading.main_thread().ident
+    over = threading.Event()
+
+    def pass_on() -> None:
+        while signal.sigwait({signal.SIGINT}) and not over.is_set():
+            signal.pthread_kill(main_thread, signal.SIGUSR2)  # type: ignore[arg-type]
+
+    before = signal.signal(signal.SIGUSR2, stop)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    watch = threading.Thread(target=pass_on, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.pthread_kill(watch.ident, signal.SIGINT)  # type: ignore[arg-type]
+        watch.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGUSR2, before)
+
+
+def shield_workers() -> None:
+    """Let joblib start what it keeps beside the workers, since that lets Ctrl-C through again to what follows."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as tracker_of_joblib
+
+    resource_tracker.ensure_running()
+    tracker_of_joblib.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _stop_workers() -> None:

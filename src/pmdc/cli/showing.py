@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from pmdc.cli.display import Screen, _table, print_json, show_graph, show_row, structure_json, structure_words
 from pmdc.cli.kinds import read_features, read_given
-from pmdc.cli.models import load_model
+from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, check_picture, write_graph, write_row
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
@@ -49,7 +49,7 @@ def run(
 
 def _model(screen: Screen, model: Any, path: Path) -> None:
     classes, features = model._classes, model._features
-    screen.say(f"{path}: {type(model).__name__} of {len(classes.names)} class variables")
+    screen.say(f"{path}: {type(model).__name__} of {len(classes.names)} class variables, by pmdc {written_by(path)}")
     screen.say()
     table = _table("class variable", "states")
     for name, states in zip(classes.names, classes.states, strict=True):
@@ -81,6 +81,7 @@ def _document(model: Any, path: Path) -> dict[str, Any]:
     classes, features = model._classes, model._features
     return {
         "model_file": str(path),
+        "pmdc": written_by(path),
         "class": type(model).__name__,
         "class_variables": {n: list(s.tolist()) for n, s in zip(classes.names, classes.states, strict=True)},
         "features": {
