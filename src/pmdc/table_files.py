@@ -616,8 +616,10 @@ def _plain_value(value: Any, name: str, source: str) -> Any:
 # Writing ------------------------------------------------------------------------------------------------------
 
 
-def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] = SUFFIXES) -> None:
+def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] = SUFFIXES, option: str = "-o") -> None:
     """Refuse, before any work, an output path that cannot be written or is not to be.
+
+    `option` is what the user calls it.
 
     Raises
     ------
@@ -625,24 +627,26 @@ def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] =
     """
     path = Path(path)
     if suffixes and not str(path).lower().endswith(tuple(suffixes)) and not _is_special(path):
-        raise TableFileError(f"-o {path}: the name must end in one of {', '.join(suffixes)}.")
+        raise TableFileError(f"{option} {path}: the name must end in one of {', '.join(suffixes)}.")
     if str(path).lower().endswith(".parquet"):
         require("pyarrow")
     if str(path).lower().endswith(_EXCEL):
         require("openpyxl")
     if path.is_dir():
-        raise TableFileError(f"-o {path} is a folder: name a file in it.")
+        raise TableFileError(f"{option} {path} is a folder: name a file in it.")
     if not path.parent.is_dir():
-        raise TableFileError(f"-o {path}: there is no folder {path.parent}. Create it first.")
+        raise TableFileError(f"{option} {path}: there is no folder {path.parent}. Create it first.")
     if _is_special(path):
         return
     if path.exists() and not overwrite:
-        raise TableFileError(f"-o {path}: this file exists already. Take another name, or overwrite it with --force.")
+        raise TableFileError(
+            f"{option} {path}: this file exists already. Take another name, or overwrite it with --force."
+        )
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise TableFileError(f"-o {path} cannot be written: {error.strerror}.") from None
+        raise TableFileError(f"{option} {path} cannot be written: {error.strerror}.") from None
 
 
 def _is_special(path: Path) -> bool:

@@ -242,3 +242,40 @@ def test_a_model_fitted_in_python_on_arrays(pmdc, tmp_path):
         model.predict(X)[:, 0]
     )
     assert pmdc("show", "m.skops").code == 0
+
+
+@pytest.mark.parametrize("estimator", ["logistic", "forest", "boosting"])
+def test_every_estimator_can_be_kept(pmdc, tmp_path, estimator):
+    (tmp_path / "table.csv").write_text(survey(60))
+    fit = ["fit", "table.csv", "-c", "works", "--ignore", "mood", "--estimator", estimator, "-o", "m.skops", "-q"]
+    assert pmdc(*fit).code == 0
+    done = pmdc("predict", "m.skops", "table.csv", "-q")
+    if estimator != "logistic":
+        assert (done.code, done.out) == (2, "")
+        assert "m.skops holds trees" in done.err
+        assert "If you know who wrote it, add --trust." in done.err
+        done = pmdc("predict", "m.skops", "table.csv", "-q", "--trust")
+        assert pmdc("show", "m.skops", "--trust").code == pmdc("evaluate", "m.skops", "table.csv", "--trust").code == 0
+    assert (done.code, len(done.out.splitlines())) == (0, 61), done.err
+
+
+def test_pictures(pmdc, folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    model, new = folder / "model.skops", folder / "new.csv"
+    assert pmdc("show", model, "-o", "graph.svg").code == 0
+    assert pmdc("show", model, "-o", "graph.dot").code == 0
+    assert pmdc("show", model, "--row", new, "-o", "row.png").code == 0
+    assert pmdc("evaluate", model, new, "--plot", "calibration.svg", "-q").out == ""
+    assert "node:mood" in (tmp_path / "graph.svg").read_text()
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    assert (tmp_path / "row.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (tmp_path / "calibration.svg").read_text()
+    assert "must end in one of" in pmdc("show", model, "-o", "graph.jpeg").err
+    assert "--plot calibration.svg: this file exists" in pmdc("evaluate", model, new, "--plot", "calibration.svg").err
+
+
+def test_a_terminal_sees_colours_only_if_it_wants_them(pmdc, folder, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[1m" in pmdc("show", folder / "model.skops").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[36m" not in pmdc("show", folder / "model.skops").out

@@ -30,25 +30,33 @@ app = typer.Typer(
 
 _READING, _LOOKING = "Reading the table", "What is shown"
 
-Table = Annotated[str, typer.Argument(help="CSV, TSV, Parquet or Excel file; - is CSV from the standard input.")]
-Model = Annotated[Path, typer.Argument(help="Model file that pmdc fit has written.")]
+Table = Annotated[
+    str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Excel file; - is CSV from the standard input.")
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that pmdc fit has written.")]
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="What separates the columns of a text file, such as ';' or tab.", rich_help_panel=_READING),
+    typer.Option(
+        metavar="SIGN", help="What separates the columns of a text file, such as ';' or tab.", rich_help_panel=_READING
+    ),
 ]
-Decimal = Annotated[Literal[".", ","], typer.Option(help="The decimal sign.", rich_help_panel=_READING)]
+Decimal = Annotated[
+    Literal[".", ","], typer.Option(metavar="SIGN", help="The decimal sign, . or a comma.", rich_help_panel=_READING)
+]
 Encoding = Annotated[
-    str | None, typer.Option(help="Of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING)
+    str | None,
+    typer.Option(metavar="NAME", help="Of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
+        metavar="WORDS",
         help="Words that mean that there is no value, separated by commas, besides empty cells. "
         "\\[default: NA, N/A, NaN, null and the like]",
         rich_help_panel=_READING,
     ),
 ]
-Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file.", rich_help_panel=_READING)]
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out rows with missing values.", rich_help_panel=_READING)
 ]
@@ -57,11 +65,16 @@ Quiet = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.", rich_help_panel=_LOOKING)]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output file.")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Read a model of trees (forest, boosting), because you know who wrote the file."),
+]
 Given = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="CLASS=STATE",
         help="What is known: CLASS=STATE for all rows, or CLASS=@COLUMN, where COLUMN of the table holds it and an "
-        "empty cell says nothing. May be given several times."
+        "empty cell says nothing. May be given several times.",
     ),
 ]
 
@@ -89,46 +102,71 @@ def fit(
     classes: Annotated[
         list[str],
         typer.Option(
-            "--classes", "-c", help="The columns to be predicted, separated by commas; * stands for any text."
+            "--classes",
+            "-c",
+            metavar="NAMES",
+            help="The columns to be predicted, separated by commas; * stands for any text.",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write, such as model.skops.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write, such as model.skops.")
+    ],
     discrete: Annotated[
         list[str] | None,
-        typer.Option(help="Columns of numbers that are categories. Text is categories anyway."),
+        typer.Option(metavar="NAMES", help="Columns of numbers that are categories. Text is categories anyway."),
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out.")] = None,
     test_size: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
+            metavar="SHARE",
             help="Share of the rows to test the model on, such as 0.2. The model in the file is then fitted again, "
             "on all rows.",
         ),
     ] = None,
     estimator: Annotated[
         Literal["logistic", "naive-bayes", "forest", "boosting"],
-        typer.Option(help="The classifier at each node.", rich_help_panel="How to learn"),
+        typer.Option(
+            metavar="NAME",
+            help="The classifier at each node: logistic, naive-bayes, forest or boosting.",
+            rich_help_panel="How to learn",
+        ),
     ] = "logistic",
     criterion: Annotated[
         Literal["auto", "loo", "cv", "bic", "bic-full", "aic", "cll"],
-        typer.Option(help="What the best graph is best in; auto: held-out rows.", rich_help_panel="How to learn"),
+        typer.Option(
+            metavar="NAME",
+            help="What the best graph is best in: auto (held-out rows), loo, cv, bic, bic-full, aic or cll.",
+            rich_help_panel="How to learn",
+        ),
     ] = "auto",
     max_parents: Annotated[
         int,
-        typer.Option(min=0, help="Most class variables that one depends on.", rich_help_panel="How to learn"),
+        typer.Option(
+            min=0, metavar="NUMBER", help="Most class variables that one depends on.", rich_help_panel="How to learn"
+        ),
     ] = 3,
     max_candidates: Annotated[
         int | None,
-        typer.Option(min=1, help="Most sets of parents to consider.", rich_help_panel="How to learn"),
+        typer.Option(min=1, metavar="NUMBER", help="Most sets of parents to consider.", rich_help_panel="How to learn"),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Most seconds for the search of the best graph.", rich_help_panel="How to learn"),
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="Most seconds for the search of the best graph.",
+            rich_help_panel="How to learn",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For all that is random.", rich_help_panel="How to learn")] = 0,
-    jobs: Annotated[int, typer.Option(help="Parallel processes; -1: all cores.", rich_help_panel="How to learn")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="For all that is random.", rich_help_panel="How to learn")
+    ] = 0,
+    jobs: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Parallel processes; -1: all cores.", rich_help_panel="How to learn")
+    ] = 1,
     force: Force = False,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -169,13 +207,22 @@ def fit(
 @app.command()
 def show(
     model: Model,
-    row: Annotated[str | None, typer.Option(help="A table: show what the model says of one of its rows.")] = None,
-    index: Annotated[int, typer.Option(min=1, help="Which row of that table, the first is 1.")] = 1,
+    row: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="A table: show what the model says of one of its rows.")
+    ] = None,
+    index: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Which row of that table, the first is 1.")] = 1,
     given: Given = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the graph as .svg, .png, .pdf, .dot or .graphml instead."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the graph as .svg, .png, .pdf, .dot or .graphml instead, or what the model says of the row as "
+            ".svg, .png or .pdf.",
+        ),
     ] = None,
+    trust: Trust = False,
     force: Force = False,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -194,6 +241,7 @@ def show(
         given or [],
         output,
         _format(delimiter, decimal, encoding, missing, sheet),
+        trust=trust,
         force=force,
         json=json,
     )
@@ -206,24 +254,33 @@ def predict(
     loss: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
             help="The mistakes to avoid: hamming (each wrong class variable counts; the default), subset (all must be "
-            "right), sub-exact, f1_samples, f1_macro or f1_micro."
+            "right), sub-exact, f1_samples, f1_macro or f1_micro.",
         ),
     ] = None,
     given: Given = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every state.")] = False,
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="Instead the so many most probable outcomes of each row, each on a line of its own."),
+        typer.Option(
+            min=1, metavar="NUMBER", help="Instead so many most probable outcomes of each row, each on its own line."
+        ),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Columns of the table to keep beside the predictions, such as an identifier; '*': all."),
+        typer.Option(
+            metavar="NAMES",
+            help="Columns of the table to keep beside the predictions, such as an identifier; '*': all.",
+        ),
     ] = None,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="A CSV, TSV, Parquet or Excel file; - is CSV on the standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A CSV, TSV, Parquet or Excel file; - is CSV on the standard output."
+        ),
     ] = "-",
+    trust: Trust = False,
     force: Force = False,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -247,6 +304,7 @@ def predict(
         top=top,
         keep=keep or [],
         drop_missing=drop_missing,
+        trust=trust,
         force=force,
         quiet=quiet,
     )
@@ -257,8 +315,9 @@ def evaluate(
     model: Model,
     table: Table,
     plot: Annotated[
-        Path | None, typer.Option(help="Write a picture of the calibration, as .svg, .png or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Write a picture of the calibration, as .svg, .png or .pdf.")
     ] = None,
+    trust: Trust = False,
     force: Force = False,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -278,6 +337,7 @@ def evaluate(
         _format(delimiter, decimal, encoding, missing, sheet),
         plot,
         drop_missing=drop_missing,
+        trust=trust,
         force=force,
         quiet=quiet,
         json=json,
@@ -286,13 +346,26 @@ def evaluate(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out"),
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the comparison.")] = 5,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the picture.")] = Path("out"),
+    folds: Annotated[int, typer.Option(min=2, metavar="NUMBER", help="Folds of the comparison.")] = 5,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Only write the survey as a CSV, Parquet or Excel file, to try the other commands on."
+        ),
+    ] = None,
+    force: Force = False,
 ) -> None:
     """Take a tour in a minute, on a survey that comes along."""
     from pmdc.cli.running import work
-    from pmdc.demo import main
+    from pmdc.demo import main, survey_table
+    from pmdc.table_files import check_output, write_table
 
+    if table is not None:
+        check_output(table, overwrite=force, option="--table")
+        with work():
+            write_table(survey_table(), table)
+        return
     with work():
         main(["--out", str(out), "--folds", str(folds)])
 

@@ -21,7 +21,7 @@ from pmdc.cli.kinds import Kind
 from pmdc.progress import watching
 
 _PLAIN_FEATURES = 20
-"""More continuous features than this that need no remark are shown together."""
+"""More features of a kind than this that need no remark are shown together."""
 _STATES = 8
 """The most states of a class variable that are listed."""
 _BAR = 16
@@ -138,10 +138,14 @@ def show_kinds(screen: Screen, kinds: Sequence[Kind], n_rows: int, source: str) 
     screen.say(f"{source}: {n_rows} rows; {', '.join(told)}")
     screen.say()
     table = _table("column", "kind", "values")
-    plain = [kind for kind in kinds if kind.role == "continuous" and not kind.note]
-    together = len(plain) > _PLAIN_FEATURES
+    plain = {
+        role: [kind for kind in kinds if kind.role == role and not kind.note]
+        for role in _ROLES
+        if role != "class variable"
+    }
+    together = {role: few for role, few in plain.items() if len(few) > _PLAIN_FEATURES}
     for kind in kinds:
-        if together and kind in plain:
+        if not kind.note and kind.role in together:
             continue
         values = kind.values
         if kind.states:
@@ -150,8 +154,10 @@ def show_kinds(screen: Screen, kinds: Sequence[Kind], n_rows: int, source: str) 
         if kind.note:
             holds.append(f"\n{kind.note}" if kind.states else f"; {kind.note}", style="magenta")
         table.add_row(escape(kind.name), Text(kind.role, style=_ROLES[kind.role]), holds)
-    if together:
-        table.add_row(f"{len(plain)} others", "continuous", escape(f"{plain[0].name} to {plain[-1].name}"))
+    for role, some in together.items():
+        table.add_row(
+            f"{len(some)} columns", Text(role, style=_ROLES[role]), escape(f"{some[0].name} ... {some[-1].name}")
+        )
     screen.out.print(table)
     screen.say()
 
@@ -200,19 +206,26 @@ def show_graph(screen: Screen, model: Any) -> None:
     """The structure in words: on what each class variable depends, and in which way."""
     if not hasattr(model, "graph_"):
         return
-    graph = model.graph_
-    has_strengths = any("strength" in data for _, _, data in graph.edges(data=True))
-    headings = ["class variable", "depends on", "as", *(["strength"] if has_strengths else [])]
-    table = _table(*headings, right=("strength",))
+    table = _table("class variable", "depends on", "as")
+    strengths = False
     for child in model._classes.names:
-        edges = sorted(graph.in_edges(child, data=True), key=lambda edge: -edge[2].get("strength", 0.0))
-        rows = [(escape(parent), data) for parent, _, data in edges] or [("the continuous features alone", {})]
-        for i, (parent, data) in enumerate(rows):
-            cells = [escape(child) if i == 0 else "", parent, _WAYS.get(data.get("way", ""), "")]
-            if has_strengths:
-                cells.append(f"{data['strength']:.1f}" if "strength" in data else "")
-            table.add_row(*cells)
+        edges = sorted(model.graph_.in_edges(child, data=True), key=lambda edge: -edge[2].get("strength", 0.0))
+        strengths |= any("strength" in data for _, _, data in edges)
+        rows = [
+            (", ".join(_parent(parent, data) for parent, _, data in edges if data["way"] == way), words)
+            for way, words in _WAYS.items()
+        ]
+        rows = [(parents, words) for parents, words in rows if parents] or [("the continuous features alone", "")]
+        for i, (parents, words) in enumerate(rows):
+            table.add_row(escape(child) if i == 0 else "", escape(parents), words)
     screen.out.print(table)
+    if strengths:
+        screen.say()
+        screen.say("In brackets is what the score loses without the parent.")
+
+
+def _parent(name: str, data: Mapping[str, Any]) -> str:
+    return f"{name} ({data['strength']:.1f})" if "strength" in data else name
 
 
 def structure_words(model: Any) -> str:

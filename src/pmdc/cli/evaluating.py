@@ -21,14 +21,15 @@ def run(
     plot: Path | None,
     *,
     drop_missing: bool,
+    trust: bool,
     force: bool,
     quiet: bool,
     json: bool,
 ) -> None:
     screen = Screen(quiet, data=json)
     if plot is not None:
-        check_picture(plot, PICTURES, overwrite=force)
-    model = load_model(path)
+        check_picture(plot, PICTURES, "--plot", overwrite=force)
+    model = load_model(path, trust)
     table = read_table(source, format)
     require_classes(table, model)
     for note in table.notes:
@@ -43,8 +44,9 @@ def run(
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         judgement = judge(model, used.X, Y)
     if plot is not None:
-        with work():
-            write_calibration(judgement, plot)
+        with work(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            write_calibration(model, used.X, Y, plot)
     if json:
         print_json({"model_file": str(path), "table": source, **as_json(judgement)})
     else:

@@ -58,6 +58,8 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
         model = _fit(training.X, training.Y, settings, bar)
     with work():
         save_model(model, output)
+    if settings.estimator in ("forest", "boosting"):
+        screen.note("fit", f"{output} holds trees: the other commands read it with --trust only.")
     if json:
         print_json(_document(model, training, judgement, output, source))
     else:

@@ -7,9 +7,15 @@ from typing import Any
 
 from pmdc.cli.running import BadInput
 
+_TREES = ("sklearn.tree._tree.Tree", "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor")
+"""What ``--estimator forest`` and ``boosting`` leave in a file: no code, but numbers that are taken for places in memory."""
 
-def load_model(path: Path) -> Any:
-    """The model in a file; what is no model is told in the words of the user."""
+
+def load_model(path: Path, trust: bool) -> Any:
+    """The model in a file; what is no model is told in the words of the user.
+
+    `trust` lets in trees, and nothing else.
+    """
     import pmdc
 
     if not path.exists():
@@ -17,10 +23,15 @@ def load_model(path: Path) -> Any:
     if path.is_dir():
         raise BadInput(f"{path} is a folder: name a model file in it.")
     try:
-        model = pmdc.load(path)
+        model = pmdc.load(path, trusted=_TREES if trust else ())
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, TypeError) as error:
+        if not trust and any(name in str(error) for name in _TREES):
+            raise BadInput(
+                f"{path} holds trees, with which a file that was made with malice can crash the program. If you know "
+                "who wrote it, add --trust."
+            ) from None
         raise BadInput(
             str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
         ) from None

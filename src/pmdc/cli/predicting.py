@@ -33,6 +33,7 @@ def run(
     top: int | None,
     keep: Sequence[str],
     drop_missing: bool,
+    trust: bool,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -41,7 +42,7 @@ def run(
         check_output(output, overwrite=force)
         if source != STANDARD_STREAM and Path(output).exists() and Path(output).samefile(source):
             raise BadInput(f"-o {output} is the table itself: take another name.")
-    model = load_model(path)
+    model = load_model(path, trust)
     _check(model, loss, proba, top)
     table = read_table(source, format)
     for note in table.notes:

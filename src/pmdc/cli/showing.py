@@ -13,7 +13,7 @@ from rich.markup import escape
 from pmdc.cli.display import Screen, _table, print_json, show_graph, show_row, structure_json, structure_words
 from pmdc.cli.kinds import read_features, read_given
 from pmdc.cli.models import load_model, written_by
-from pmdc.cli.pictures import GRAPHS, check_picture, write_graph, write_row
+from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, write_graph, write_row
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
 
@@ -26,14 +26,15 @@ def run(
     output: Path | None,
     format: Format,
     *,
+    trust: bool,
     force: bool,
     json: bool,
 ) -> None:
     if output is not None:
-        check_picture(output, GRAPHS, overwrite=force)
+        check_picture(output, GRAPHS if row is None else PICTURES, "-o", overwrite=force)
     if row is None and (given or index != 1):
         raise BadInput("--given and --index are about a row: name its table with --row.")
-    model = load_model(path)
+    model = load_model(path, trust)
     screen = Screen(data=json)
     if row is not None:
         _one_row(screen, model, row, index, given, output, format, json)
@@ -41,6 +42,7 @@ def run(
     if output is not None:
         with work():
             write_graph(model, output)
+        screen.note("show", f"the graph is in {output}.")
     elif json:
         print_json(_document(model, path))
     else:
@@ -116,7 +118,8 @@ def _one_row(
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         joint = model.predict_joint(used.X, given=known or None)
         if output is not None:
-            write_row(joint, output)
+            write_row(joint, output, f"{table.source}, {alone.where([0])}")
+            screen.note("show", f"the network of the row is in {output}.")
             return
         marginals = [marginal[0] for marginal in joint.marginals()]
         best = joint.top(1)
