@@ -8,7 +8,7 @@ from typing import Any
 from pmdc.cli.running import BadInput
 
 _TREES = ("sklearn.tree._tree.Tree", "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor")
-"""What ``--estimator forest`` and ``boosting`` leave in a file: no code, but numbers that are taken for places in memory."""
+"""What ``--estimator forest`` and ``boosting`` leave in a file: numbers that are taken for places in memory."""
 
 
 def load_model(path: Path, trust: bool) -> Any:
