@@ -206,7 +206,7 @@ def test_options_of_predict(pmdc, folder, options, message):
 
 def test_files_that_are_no_models(pmdc, folder, tmp_path):
     for path, message in [
-        (folder / "new.csv", "give a file that pmdc fit has written"),
+        (folder / "new.csv", "was not written by pmdc fit"),
         (folder / "none.skops", "there is no file"),
         (folder, "is a folder"),
     ]:
