@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.models import save_model
 from pmdc.cli.running import BadInput, shield_workers, work
 from pmdc.progress import tell_phase
-from pmdc.table import Codes
 from pmdc.table_files import Format, check_output, read_table
+
+if TYPE_CHECKING:
+    from pmdc.table import Codes
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,14 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
 
 def _model(settings: Settings, bar: Any) -> Any:
     from pmdc.classifier import GBNC
-    from pmdc.evaluation.methods import ESTIMATORS
 
+    estimator = None
+    if settings.estimator != "logistic":
+        from pmdc.evaluation.methods import ESTIMATORS
+
+        estimator = ESTIMATORS[settings.estimator]()
     return GBNC(
-        None if settings.estimator == "logistic" else ESTIMATORS[settings.estimator](),
+        estimator,
         criterion=settings.criterion,
         max_parents=settings.max_parents,
         max_candidates=settings.max_candidates,

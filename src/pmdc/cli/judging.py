@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.columns import UNKNOWN
 from pmdc.progress import tell_step
-from pmdc.table import Codes, Floats
+
+if TYPE_CHECKING:
+    from pmdc.table import Codes, Floats
 
 ROWS = 2048
 """Rows that are asked about together."""
@@ -92,6 +93,7 @@ def judge(model: Any, X: Any, Y: Any, frequencies: Codes | None = None) -> Judge
         Codes of other rows, from which the baseline takes its frequencies; by default the rows themselves.
     """
     from pmdc import metrics
+    from pmdc.columns import UNKNOWN
 
     table = model._classes
     truth = table.encode(Y, unknown="mark")
@@ -146,6 +148,8 @@ def _constant(truth: Codes, known: Codes, sizes: tuple[int, ...], smooth: bool) 
 
     The frequencies of other rows are smoothed (one row more for each state), so that none is zero.
     """
+    from pmdc.columns import UNKNOWN
+
     right, logs = [], np.zeros(len(truth))
     for own, column, size in zip(truth.T, known.T, sizes, strict=True):
         counts = np.bincount(column[column >= 0], minlength=size) + float(smooth)

@@ -292,7 +292,8 @@ def _watch(results: Iterator[list[Record]], total: int, done: int) -> Iterator[l
     )
     sums: dict[str, tuple[float, int]] = {}
     failed = 0
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total, completed=done)
         for records in results:
             yield records
