@@ -394,7 +394,8 @@ def _content(path: Path) -> bytes:
 
 def _near(path: Path) -> str:
     try:
-        return suggest(path.name, [p.name for p in path.parent.iterdir() if p.name.lower().endswith(SUFFIXES)])
+        there = [p.name for p in path.parent.iterdir() if p.name.lower().endswith(SUFFIXES)]
+        return suggest(path.name, sorted(there)) if there else ", and no other table beside it."
     except OSError:
         return f": there is no folder {path.parent} either."
 
@@ -595,7 +596,10 @@ def _from_frame(frame: Any, source: str, format: Format, word: str, first: int, 
     for name, (_, series) in zip(names, frame.items(), strict=True):
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
-        codes, values = pd.factorize(series)
+        try:
+            codes, values = pd.factorize(series)
+        except TypeError:  # lists and the like
+            codes, values = pd.factorize(series.map(str))
         listed = [_plain_value(value, name, source) for value in values.tolist()]
         columns[name] = Cells(name, codes.astype(np.int64), listed, format)
     return _checked(TableFile(source, columns, np.arange(first, first + len(frame)), word, [*notes, *more]))

@@ -44,10 +44,10 @@ def process(tmp_path):
             [sys.executable, "-m", "pmdc", *map(str, arguments)],
             input=stdin,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
             cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "80"},
+            env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "ascii"},
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -120,6 +120,7 @@ def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkey
         ("there.skops", "this file exists already. Take another name, or overwrite it with --force"),
         ("nowhere/m.skops", "there is no folder nowhere"),
         (".", "is a folder"),
+        ("-", "a model cannot be written to the standard output"),
         ("/proc/m.skops", "cannot be written"),
     ]:
         done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)

@@ -108,5 +108,6 @@ def test_wrong_usage(process):
     assert done.code == 2
     assert done.out == ""
     assert done.err == "pmdc fit: Missing option '--classes' / '-c'. See pmdc fit --help.\n"
+    assert "no file größe.csv" in process("fit", "größe.csv", "-c", "a", "-o", "m.skops").err
     assert process().out == process("--help").out
     assert process("--version").out == f"pmdc {pmdc.__version__}\n"

@@ -42,8 +42,8 @@ class Screen:
 
     def __init__(self, quiet: bool = False, data: bool = False):
         self.quiet = quiet
-        self.out = Console(stderr=data, quiet=quiet, highlight=False)
-        self.remarks = Console(stderr=True, quiet=quiet, highlight=False)
+        self.out = Console(stderr=data, quiet=quiet, highlight=False, emoji=False)
+        self.remarks = Console(stderr=True, quiet=quiet, highlight=False, emoji=False)
 
     def say(self, message: str = "") -> None:
         """A line of the report."""

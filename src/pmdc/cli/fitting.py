@@ -16,7 +16,7 @@ from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.models import save_model
 from pmdc.cli.running import BadInput, shield_workers, work
 from pmdc.progress import tell_phase
-from pmdc.table_files import Format, check_output, read_table
+from pmdc.table_files import STANDARD_STREAM, Format, check_output, read_table
 
 if TYPE_CHECKING:
     from pmdc.table import Codes
@@ -70,8 +70,10 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
 
 def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
     """Everything that can be wrong before the table is read."""
+    if str(output) == STANDARD_STREAM:
+        raise BadInput("-o -: a model cannot be written to the standard output. Name a file, such as model.skops.")
     check_output(output, overwrite=force, suffixes=())
-    if source != "-" and Path(source).exists() and output.exists() and output.samefile(source):
+    if source != STANDARD_STREAM and Path(source).exists() and output.exists() and output.samefile(source):
         raise BadInput(f"-o {output} is the table itself: take another name.")
     if settings.test_size is not None and not 0 < settings.test_size < 1:
         raise BadInput(f"--test-size {settings.test_size:g} must be a share of the rows between 0 and 1, such as 0.2.")

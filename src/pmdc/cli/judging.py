@@ -101,13 +101,13 @@ def judge(model: Any, X: Any, Y: Any, frequencies: Codes | None = None) -> Judge
     marginals: list[list[Floats]] = []
     for block in blocks(len(truth)):
         part, own = rows_of(X, block), truth[block]
-        wrong.append(_codes(model, part, "hamming") != own)
         joint = model.predict_joint(part)
+        marginals.append(joint.marginals())
+        wrong.append(np.column_stack([marginal.argmax(axis=1) for marginal in marginals[-1]]) != own)
         best, confidence = joint.mode_codes()
         any_wrong.append((best != own).any(axis=1))
         joint_error.append(np.exp(confidence))
         log_prob.append(np.where((own == UNKNOWN).any(axis=1), -np.inf, joint.log_prob_codes(np.maximum(own, 0))))
-        marginals.append(joint.marginals())
     mistakes, missed = np.concatenate(wrong), np.concatenate(any_wrong)
     proba = [np.concatenate(parts) for parts in zip(*marginals, strict=True)]
     losses = Losses(Mean.of(mistakes.mean(axis=1)), Mean.of(missed), Mean.of(-np.concatenate(log_prob)))
@@ -131,10 +131,6 @@ def judge(model: Any, X: Any, Y: Any, frequencies: Codes | None = None) -> Judge
         metrics.expected_calibration_error(truth, proba, [range(size) for size in table.sizes]),
         _calibration_error(np.concatenate(joint_error), ~missed),
     )
-
-
-def _codes(model: Any, X: Any, loss: str) -> Codes:
-    return np.asarray(model._classes.encode(model.predict(X, loss=loss)))
 
 
 def _calibration_error(confidence: Floats, right: npt.NDArray[np.bool_]) -> float:

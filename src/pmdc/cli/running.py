@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ from typing import Any, NoReturn
 import typer
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+
+_INTERRUPTED = {"benchmark": "the same command goes on where it was."}
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
 
@@ -39,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from pmdc.cli.app import app
 
+    for stream in (sys.stdout, sys.stderr):  # files and pipes are UTF-8; a terminal shows what it can
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8")
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     command = next((f" {word}" for word in given if not word.startswith("-")), "")
     code = _run(app, given, command)
@@ -61,7 +70,7 @@ def _run(app: typer.Typer, arguments: list[str], command: str) -> int:
             return int(answer or 0)
         except (KeyboardInterrupt, typer.Abort):
             _stop_workers()
-            tell("interrupted; nothing was written.")
+            tell("interrupted; " + _INTERRUPTED.get(command.strip(), "nothing was written."))
             return INTERRUPTED
         except _UsageError as error:
             path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
