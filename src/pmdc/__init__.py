@@ -4,9 +4,13 @@ Learns the conditional joint distribution P(Y1..YK | x) of several class variabl
 categories, and answers questions about it.
 """
 
-from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
-from pmdc.classifier import GBNC
-from pmdc.saving import load, save
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+    from pmdc.classifier import GBNC
+    from pmdc.saving import load, save
 
 __version__ = "0.1.0"
 
@@ -20,3 +24,25 @@ __all__ = [
     "load",
     "save",
 ]
+
+# Imported when they are asked for, so that the command line can answer at once.
+_HOMES = {
+    "GBNC": "pmdc.classifier",
+    "BinaryRelevance": "pmdc.baselines",
+    "ChainEnsemble": "pmdc.baselines",
+    "ClassPowerset": "pmdc.baselines",
+    "ClassifierChain": "pmdc.baselines",
+    "load": "pmdc.saving",
+    "save": "pmdc.saving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pmdc' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,11 +6,13 @@ import sys
 def main() -> None:
     """Run the command line, or say how to get what it needs."""
     try:
-        from pmdc.cli import app
+        from pmdc.cli import main as run
     except ImportError as error:
-        sys.stderr.write(f'the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
+        sys.stderr.write(f'pmdc: the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
         raise SystemExit(2) from None
-    app()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    raise SystemExit(run())
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 
 from pmdc.checks import check_choice
 from pmdc.families import ParentSet
+from pmdc.progress import tell_phase
 
 ScoreTable = dict[ParentSet, float]
 
@@ -262,6 +263,7 @@ def score_parent_sets(
             tasks.extend((rule.child, parents) for parents in survivors)
         if not visited:
             continue
+        tell_phase(f"scoring parent sets of size {level}")
         new = [task for task in tasks if known is None or task[1] not in known[task[0]]]
         fresh = dict(zip(new, score(new), strict=True))
         for child, parents in tasks:

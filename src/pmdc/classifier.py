@@ -45,6 +45,7 @@ from pmdc.learners.base import Adjustable
 from pmdc.learners.inputs import one_hot
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
+from pmdc.progress import tell_phase
 from pmdc.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores
 from pmdc.search import METHODS, Structure, find_structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
@@ -347,7 +348,9 @@ class GBNC(MultiDimensionalClassifier):
                 (child, backoff_chains(scores.known[child], family, n_classes)) for child, family in enumerate(chosen)
             ]
             strengths = [_inherited(chains, partial(scores.strength, child)) for child, chains in tasks]
+            tell_phase("fitting the local models")
             nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
+            tell_phase("weighing the edges")
             losses = _losses_without(scores, chosen)
         self._network = Network(nodes, learner.prepare, work.sizes)
         self.scores_ = _named_scores(tables, offered, names)
@@ -576,6 +579,7 @@ class GBNC(MultiDimensionalClassifier):
         return JunctionTree(sizes, [f.classes(len(sizes)) for f in chosen], memory_budget=self.memory_budget)
 
     def _best_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
+        tell_phase("searching the best graph")
         names = self._classes.names
         settled = [settle_families(table, len(names)) for table in tables]
         structure = find_structure(

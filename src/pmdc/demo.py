@@ -59,6 +59,12 @@ def comparison_table(results: dict[str, Floats]) -> str:
     return "\n".join(lines)
 
 
+def survey_table() -> Any:
+    """The survey as one table, as it would stand in a file."""
+    survey = load_election(levels=3)
+    return survey.X.join(survey.Y)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the demo; writes ``graph.png`` into the folder given by ``--out``."""
     parser = argparse.ArgumentParser(prog="python -m pmdc.demo", description="Learn a network on an election survey.")

@@ -10,6 +10,8 @@ _EXTRAS = {
     "statsmodels": "data",
     "scikit_posthocs": "benchmark",
     "rich": "cli",
+    "pyarrow": "parquet",
+    "openpyxl": "excel",
     "skops": "save",
     "matplotlib": "plot",
     "pgmpy": "peers",

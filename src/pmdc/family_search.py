@@ -15,6 +15,7 @@ import numpy as np
 
 from pmdc.candidates import ParentRules
 from pmdc.families import Family, ParentSet
+from pmdc.progress import tell_phase
 from pmdc.scoring import Scores
 
 FamilyTable = dict[Family, float]
@@ -104,6 +105,7 @@ class FamilySearch:
         ]
         open_ = [rule for rule in self.rules if self.ranked[rule.child]]
         for _ in range(_ROUNDS):
+            tell_phase("scoring discrete features")
             changes = {rule.child: self._changes(rule, best[rule.child]) for rule in open_}
             self._score([(child, family) for child, families in changes.items() for family in families])
             still = []
@@ -153,6 +155,7 @@ class FamilySearch:
                     bound = self._best_subset(rule, classes)
                     families = self._ways(rule, features[child], classes)
                     tasks.extend((child, family) for family in families if not self.skip(child, family, bound))
+            tell_phase(f"scoring parent sets of size {level}")
             self._score(tasks, last=level == most)
             if visited:
                 sets = len({(child, family.classes(rules[child].n_classes)) for child, family in tasks})
@@ -204,6 +207,7 @@ class FamilySearch:
                 family = base.feed(*before)
                 if self.affordable(rule.child, family):
                     tasks.append((rule.child, family))
+        tell_phase("scoring a chain")
         self._score(tasks, last=True)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from pmdc.progress import tell_step
+
 _EVERY = 3.0
 """Seconds between two words about progress."""
 
@@ -22,7 +24,8 @@ def workers(n_jobs: int | None, say: Callable[[str], None] | None = None) -> Ite
     """A function that runs ``work(chunk, *rest)`` for all chunks and returns the answers in order.
 
     Warnings of the workers would get lost or come once for each part: they are gathered, and each kind is
-    given once. `say` is told every few seconds how much is done and how long the rest will take.
+    given once. `say` is told every few seconds how much is done and how long the rest will take, `pmdc.progress` after
+    each chunk.
     """
     with Parallel(n_jobs=n_jobs, return_as="generator") as pool:
 
@@ -31,6 +34,7 @@ def workers(n_jobs: int | None, say: Callable[[str], None] | None = None) -> Ite
             start = told = time.monotonic()
             for done, answer in enumerate(pool(delayed(_quietly)(work, chunk, *rest) for chunk in chunks), 1):
                 answers.append(answer)
+                tell_step(done, len(chunks))
                 now = time.monotonic()
                 if say is not None and now - told > _EVERY and done < len(chunks):
                     told = now

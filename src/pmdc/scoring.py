@@ -20,6 +20,7 @@ from pmdc.families import Family, ParentSet, local_task
 from pmdc.held_out import Evaluator, Rows, shrink
 from pmdc.learners.base import TINY, Adjustable, LocalLearner
 from pmdc.learners.starts import WarmStarts
+from pmdc.progress import part_of
 from pmdc.table import Codes, Floats
 
 Task = tuple[int, Family]
@@ -86,8 +87,11 @@ class Scores(ABC):
         """The scores of some families; `last` says that no larger ones follow, so that nothing is kept for them."""
         self._before(tasks)
         new = list(dict.fromkeys(task for task in tasks if task[1] not in self.known[task[0]]))
+        done = 0
         for batch in self._batches(new):
-            found = self._evaluate(batch, wanted=not last)
+            with part_of(done, len(batch), len(new)):
+                found = self._evaluate(batch, wanted=not last)
+            done += len(batch)
             values = []
             for (child, family), answer in zip(batch, found, strict=True):
                 self.known[child][family] = value = self._read(child, family, answer, last)

@@ -14,6 +14,7 @@ from pmdc.families import Family
 from pmdc.family_search import everything
 from pmdc.held_out import Evaluator, shrink
 from pmdc.learners.base import Adjustable, Start
+from pmdc.progress import tell_phase
 from pmdc.scoring import Parallel, Rowwise, Scores, Task, uniform_rows
 from pmdc.table import Floats
 
@@ -39,6 +40,7 @@ def choose_strengths(
     alone = [
         Family(()) if conditioning == "partition" else everything(rule).without(*range(n_classes)) for rule in rules
     ]
+    tell_phase("choosing the strength of the local models")
     without = choose(alone, work)
     work = replace(work, strengths=tuple((C, C) for C in without))
     singles = list(enumerate(alone))

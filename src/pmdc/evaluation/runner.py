@@ -30,6 +30,7 @@ from pmdc.evaluation.store import Record, Store
 from pmdc.extras import require
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.table import Codes
+from pmdc.table_files import SUFFIXES, read_table
 
 QUICK_SETS = ("edm", "enb", "flare1")
 """Small sets for ``quick=True``."""
@@ -76,7 +77,8 @@ def benchmark(
     Parameters
     ----------
     sets : "all" or list of str
-        Names of benchmark tables, or paths of CSV or Parquet files (then `classes` names their class variables).
+        Names of benchmark tables, or paths of table files (CSV, Parquet, Excel; then `classes` names their class
+        variables).
     methods : list of str, default=None
         Families of methods: GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput. None is all of them.
     estimators : list of str
@@ -155,23 +157,21 @@ def _check_sets(sets: str | Sequence[str], folder: str | None, classes: tuple[st
 
 def origins(names: Sequence[str], data_dir: str | Path | None) -> dict[str, str]:
     """How each benchmark table was obtained: "exact", "rebuilt" or "extra"; files of one's own have no entry."""
-    own = (".csv", ".csv.gz", ".parquet")
     folder = None if data_dir is None else str(data_dir)
-    return {name: str(load(name, folder).meta["origin"]) for name in names if not name.endswith(own)}
+    return {name: str(load(name, folder).meta["origin"]) for name in names if not name.endswith(SUFFIXES)}
 
 
 @lru_cache(maxsize=4)
 def _table(name: str, folder: str | None, classes: tuple[str, ...], n_folds: int) -> tuple[Any, Any, list[Codes]]:
     """X, Y and the test rows of each fold."""
-    if not name.endswith((".csv", ".csv.gz", ".parquet")):
+    if not name.endswith(SUFFIXES):
         data = load(name, folder)
         if n_folds > len(data.folds):
             raise ValueError(f"n_folds={n_folds}: the table {name!r} has {len(data.folds)} folds of its own.")
         return data.X, data.Y, data.folds[:n_folds]
-    pd = require("pandas")
     if not Path(name).is_file():
         raise FileNotFoundError(f"sets has {name!r}, but there is no such file.")
-    table = pd.read_parquet(name) if name.endswith(".parquet") else pd.read_csv(name)
+    table = read_table(name).frame()
     absent = [column for column in classes if column not in table.columns]
     if absent or not classes:
         what = f"classes has {absent[0]!r}, which is no column" if absent else "classes is empty"
@@ -292,7 +292,8 @@ def _watch(results: Iterator[list[Record]], total: int, done: int) -> Iterator[l
     )
     sums: dict[str, tuple[float, int]] = {}
     failed = 0
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total, completed=done)
         for records in results:
             yield records

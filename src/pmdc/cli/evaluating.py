@@ -1,0 +1,66 @@
+"""``pmdc evaluate``: a model on a table in which the outcomes are known."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from pmdc.cli.display import Screen, print_json, show_losses, show_variables
+from pmdc.cli.judging import Judgement, as_json, judge
+from pmdc.cli.kinds import read_features, read_outcomes, require_classes
+from pmdc.cli.models import load_model
+from pmdc.cli.pictures import PICTURES, check_picture, write_calibration
+from pmdc.cli.running import work
+from pmdc.table_files import Format, read_table
+
+
+def run(
+    path: Path,
+    source: str,
+    format: Format,
+    plot: Path | None,
+    *,
+    drop_missing: bool,
+    trust: bool,
+    force: bool,
+    quiet: bool,
+    json: bool,
+) -> None:
+    screen = Screen(quiet, data=json)
+    if plot is not None:
+        check_picture(plot, PICTURES, "--plot", overwrite=force)
+    model = load_model(path, trust)
+    table = read_table(source, format)
+    require_classes(table, model)
+    for note in table.notes:
+        screen.note("evaluate", note)
+    used = read_features(table, model, drop_missing, needed=model._classes.names)
+    if used.dropped:
+        screen.note("evaluate", f"{used.dropped} of {table.n_rows} rows have missing values and are left out.")
+    Y, more = read_outcomes(used.table, model)
+    for note in [*used.notes, *more]:
+        screen.note("evaluate", note)
+    with screen.progress("evaluating"), work(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
+        judgement = judge(model, used.X, Y)
+    if plot is not None:
+        with work(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            write_calibration(model, used.X, Y, plot)
+    if json:
+        print_json({"model_file": str(path), "table": source, **as_json(judgement)})
+    else:
+        _report(screen, judgement, used.table.source)
+
+
+def _report(screen: Screen, judgement: Judgement, source: str) -> None:
+    screen.say(f"{source}: {judgement.n_rows} rows, mean ± standard error (less loss is better)")
+    screen.say()
+    show_losses(screen, judgement, "most frequent")
+    screen.say()
+    show_variables(screen, judgement)
+    screen.say()
+    screen.say(
+        f"Calibration error {judgement.calibration_error:.3f}, of whole outcomes "
+        f"{judgement.joint_calibration_error:.3f}."
+    )

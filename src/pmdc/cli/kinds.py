@@ -1,0 +1,461 @@
+"""From the columns of a file to what a model takes: features and class variables, their kinds and their states."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc.checks import shorten, suggest
+from pmdc.cli.running import BadInput
+from pmdc.extras import require
+from pmdc.table_files import Cells, TableFile
+
+Mask = npt.NDArray[np.bool_]
+
+_FEW_VALUES = 10
+"""A column of so few different whole numbers may be meant as categories."""
+_NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
+_MANY_STATES = 20
+"""A class variable with more different numbers than this is asked whether it is a quantity."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column is taken for."""
+
+    name: str
+    role: str
+    """ "class variable", "continuous", "discrete" or "ignored"."""
+    values: str
+    """How many of them, or between what."""
+    note: str = ""
+    """What the user may want to change."""
+    states: Mapping[str, int] | None = None
+    """Of a class variable: the rows of each state."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A table ready for a fit."""
+
+    X: Any
+    Y: Any
+    kinds: list[Kind]
+    dropped: int
+
+
+# Fitting ------------------------------------------------------------------------------------------------------
+
+
+def chosen(table: TableFile, given: Sequence[str], option: str) -> list[str]:
+    """The columns that an option names: separated by commas, ``*`` for any text."""
+    names: list[str] = []
+    for text in given:
+        parts = [text] if text in table.names else [part.strip() for part in text.split(",") if part.strip()]
+        for part in parts:
+            found = [part]
+            if part not in table.names and any(sign in part for sign in "*?["):
+                found = [name for name in table.names if fnmatch.fnmatchcase(name, part)]
+                if not found:
+                    raise BadInput(f"{option} {part!r} fits no column of {table.source}: {shorten(table.names)}.")
+            table.require(found, option)
+            names += found
+    return list(dict.fromkeys(names))
+
+
+def read_training(
+    table: TableFile,
+    classes: Sequence[str],
+    discrete: Sequence[str],
+    ignore: Sequence[str],
+    drop_missing: bool,
+) -> Training:
+    """Features and class variables of a table; every complaint about them."""
+    pd = require("pandas")
+    ignored = chosen(table, ignore, "--ignore")
+    targets = chosen(table, classes, "--classes")
+    marked = chosen(table, discrete, "--discrete")
+    _refuse_overlap(targets, ignored, marked)
+    features = [name for name in table.names if name not in targets and name not in ignored]
+    if not features:
+        raise BadInput(f"{table.source} has no column left to predict {shorten(targets)} from.")
+    _refuse_empty(table, [*targets, *features])
+    for name in targets:
+        _refuse_quantity(table, table[name])
+    _refuse_commas(table, [name for name in features if name not in marked])
+    _refuse_mixed(table, [name for name in features if name not in marked])
+    table, dropped = _without_missing(table, targets, features, drop_missing)
+    _refuse_single_state(table, targets)
+    continuous = [name for name in features if name not in marked and table[name].looks in ("whole", "number")]
+    _refuse_identifiers(table, [name for name in features if name not in continuous])
+    X = pd.DataFrame(
+        {
+            name: table[name].numbers() if name in continuous else pd.Categorical(_own_states(table[name]))
+            for name in features
+        }
+    )
+    Y = pd.DataFrame({name: pd.Categorical(_own_states(table[name])) for name in targets})
+    kinds = [_class_kind(table[name], Y[name]) for name in targets]
+    kinds += [_feature_kind(table[name], name in continuous) for name in features]
+    kinds += [Kind(name, "ignored", "") for name in ignored]
+    return Training(X, Y, kinds, dropped)
+
+
+def _own_states(cells: Cells) -> list[Any]:
+    values = cells.own_type()
+    if cells.looks == "whole" and any(abs(value) >= 2**63 for value in values):
+        return [str(value) for value in values]  # as numbers, they would need more digits than there are
+    return values
+
+
+def _refuse_overlap(targets: list[str], ignored: list[str], marked: list[str]) -> None:
+    if not targets:
+        raise BadInput("--classes is empty: name the columns to be predicted.")
+    for name in targets:
+        for others, option in ((ignored, "--ignore"), (marked, "--discrete")):
+            if name in others:
+                raise BadInput(f"{name!r} is named by --classes and by {option}: leave it out of one of them.")
+    for name in marked:
+        if name in ignored:
+            raise BadInput(f"{name!r} is named by --discrete and by --ignore: leave it out of one of them.")
+
+
+def _refuse_empty(table: TableFile, names: Sequence[str]) -> None:
+    empty = [name for name in names if table[name].looks == "empty"]
+    if empty:
+        raise BadInput(
+            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: --ignore {_listed(empty)}."
+        )
+
+
+def _refuse_quantity(table: TableFile, cells: Cells) -> None:
+    """A class variable that is a number on a scale, or a name of each row."""
+    values, n_rows = cells.present, len(cells)
+    few = f"{len(values)} different values in {n_rows} rows, such as {', '.join(map(repr, values[:3]))}"
+    if cells.looks == "number" and len(values) > _MANY_STATES:
+        raise BadInput(
+            f"{table.source}: the class variable {cells.name!r} is continuous ({few}). A class variable has a few "
+            "states: cut it into ranges (low, middle, high) in a column of its own and name that one in --classes."
+        )
+    if len(values) > max(_MANY_STATES, n_rows / 2):
+        raise BadInput(
+            f"{table.source}: the class variable {cells.name!r} has {few}. That is a quantity or an identifier, not "
+            "a choice among a few states: cut it into ranges or groups in a column of its own, or leave it out of "
+            "--classes."
+        )
+
+
+def _refuse_commas(table: TableFile, names: Sequence[str]) -> None:
+    """Text that is numbers to people: 3,14 or 1,000."""
+    for name in names:
+        cells = table[name]
+        odd = [str(value) for value in cells.present if cells.number(value) is None]
+        if odd and cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
+            shown = table.examples(cells, cells.not_numbers())
+            raise BadInput(
+                f"{table.source}, column {name!r} holds numbers with commas, {shown}. If the comma is the decimal "
+                "sign, say --decimal ','; if it stands between thousands, remove it from the file; if these are names: "
+                f"--discrete {_quoted(name)}."
+            )
+
+
+def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
+    mixed = [name for name in names if _is_mixed(table[name])]
+    if not mixed:
+        return
+    cells = table[mixed[0]]
+    odd = cells.not_numbers()
+    others = f" So is it with {shorten(mixed[1:])}." if len(mixed) > 1 else ""
+    raise BadInput(
+        f"{table.source}, column {cells.name!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are no "
+        f"numbers, {table.examples(cells, odd)}. Correct them, name the words that mean 'missing' (--missing "
+        f"{_first_odd(cells)!r}), make it categories (--discrete {_quoted(cells.name)}) or leave it out (--ignore "
+        f"{_quoted(cells.name)}).{others}"
+    )
+
+
+def _first_odd(cells: Cells) -> str:
+    return str(next(value for value in cells.present if cells.number(value) is None))
+
+
+def _is_mixed(cells: Cells) -> bool:
+    """Whether a column seems to be meant as numbers: half of its rows or more are."""
+    if cells.looks != "mixed":
+        return False
+    return bool(2 * cells.not_numbers().sum() <= (~cells.missing()).sum())
+
+
+def _without_missing(
+    table: TableFile, targets: Sequence[str], features: Sequence[str], drop: bool
+) -> tuple[TableFile, int]:
+    """The rows without missing values, if the user wants that; otherwise there must be no others."""
+    gaps = {name: table[name].missing() for name in (*targets, *features)}
+    gaps = {name: missing for name, missing in gaps.items() if missing.any()}
+    if not gaps:
+        return table, 0
+    kept = ~reduce(np.logical_or, gaps.values())
+    if not drop:
+        raise BadInput(_missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
+    if not kept.any():
+        worst = max(gaps, key=lambda name: gaps[name].sum())
+        raise BadInput(
+            f"{table.source}: every row has a missing value, most of them in column {worst!r}: leave it out (--ignore "
+            f"{_quoted(worst)})."
+        )
+    return table.rows(kept), int((~kept).sum())
+
+
+def _missing_words(
+    table: TableFile, gaps: Mapping[str, Mask], n_rows: int, targets: Sequence[str] = (), ignore: str = ""
+) -> str:
+    name, missing = next(iter(gaps.items()))
+    what = "class variable" if name in targets else "column"
+    told = f"{table.source}, {what} {name!r} has {int(missing.sum())} missing value(s), {table.where(missing)}"
+    if len(gaps) > 1:
+        others = [f"{other!r} ({int(mask.sum())})" for other, mask in list(gaps.items())[1:6]]
+        told += f"; so have {', '.join(others)}{', ...' if len(gaps) > 6 else ''}"
+    remedies = [f"fill them, leave out the {n_rows} rows that have any (--drop-missing)"]
+    if ignore and name not in targets:
+        remedies.append(f"leave out the column ({ignore} {_quoted(name)})")
+    words = sorted({str(table[name].values[c]) for c in np.unique(table[name].codes[missing]) if c >= 0} - {""})
+    if words:
+        remedies.append(f"say that {words[0]!r} is a value like others (--missing '')")
+    return f"{told}. Every cell needs a value: {', '.join(remedies[:-1])}{' or ' * (len(remedies) > 1)}{remedies[-1]}."
+
+
+def _refuse_single_state(table: TableFile, targets: Sequence[str]) -> None:
+    for name in targets:
+        values = table[name].present
+        if len(values) == 1:
+            raise BadInput(
+                f"{table.source}: the class variable {name!r} is {values[0]!r} in all {table.n_rows} rows. There is "
+                "nothing to learn: leave it out of --classes."
+            )
+
+
+def _refuse_identifiers(table: TableFile, names: Sequence[str]) -> None:
+    unique = [name for name in names if len(table[name].present) == table.n_rows > 2]
+    if unique:
+        cells = table[unique[0]]
+        raise BadInput(
+            f"{table.source}: {_columns(unique)} with another text in every row, such as {cells.present[0]!r}; nothing "
+            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: --ignore {_listed(unique)}."
+        )
+
+
+def _class_kind(cells: Cells, states: Any) -> Kind:
+    counts = {str(state): int(count) for state, count in states.value_counts(sort=False).items()}
+    notes = []
+    rarest = min(counts, key=lambda state: counts[state])
+    if counts[rarest] < 5:
+        notes.append(f"{rarest!r} has {counts[rarest]} row(s)")
+    if cells.looks == "whole" and len(counts) > _MANY_STATES:
+        notes.append("many; if it is a quantity, cut it into ranges first")
+    if cells.looks == "mixed":
+        notes.append("numbers and text: taken as text")
+    return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
+
+
+def _feature_kind(cells: Cells, continuous: bool) -> Kind:
+    n_values, notes = len(cells.present), []
+    if continuous:
+        numbers = cells.numbers()
+        shown = f"{numbers.min():.4g} to {numbers.max():.4g}"
+        if n_values == 1:
+            notes.append("the same in all rows")
+        elif cells.looks == "whole" and n_values == len(cells) > _FEW_VALUES:
+            notes.append(f"an identifier? --ignore {_quoted(cells.name)}")
+        elif n_values <= _FEW_VALUES and (numbers == np.floor(numbers)).all():
+            notes.append(f"{n_values} values; if they are codes: --discrete {_quoted(cells.name)}")
+        return Kind(cells.name, "continuous", shown, "; ".join(notes))
+    if n_values == 1:
+        notes.append("the same in all rows")
+    elif n_values > max(_MANY_STATES, len(cells) / 5):
+        notes.append(f"many values; if they mean little: --ignore {_quoted(cells.name)}")
+    if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
+        notes.append("leading zeros: taken as text")
+    return Kind(cells.name, "discrete", f"{n_values} values", "; ".join(notes))
+
+
+# With a model -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The rows of a table that a model can be asked about."""
+
+    X: Any
+    table: TableFile
+    dropped: int
+    notes: list[str]
+
+
+def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequence[str] = ()) -> Fitting:
+    """The features of a table in the types that a model was fitted with.
+
+    Parameters
+    ----------
+    needed : list of str
+        Other columns, in which no value may be missing.
+    """
+    pd = require("pandas")
+    known = model._features
+    _refuse_absent(table, known.names)
+    states = dict(zip(known.discrete_names, [list(s.tolist()) for s in known.states], strict=True))
+    gaps = {name: table[name].missing(states.get(name, ())) for name in known.names}
+    gaps |= {name: table[name].missing(_states_of(model, name)) for name in needed}
+    gaps = {name: missing for name, missing in gaps.items() if missing.any()}
+    dropped = 0
+    if gaps:
+        kept = ~reduce(np.logical_or, gaps.values())
+        dropped = int((~kept).sum())
+        if not drop_missing:
+            raise BadInput(_missing_words(table, gaps, dropped, needed))
+        if not kept.any():
+            raise BadInput(f"{table.source}: every row has a missing value, the first in column {next(iter(gaps))!r}.")
+        table = table.rows(kept)
+    columns: dict[str, Any] = {}
+    notes: list[str] = []
+    used = {known.discrete_names[j] for j in model._used_discrete()}
+    for name in known.names:
+        cells = table[name]
+        if name not in states:
+            odd = cells.not_numbers()
+            if odd.any():
+                raise BadInput(
+                    f"{table.source}, column {name!r} was a number when the model was fitted, but {int(odd.sum())} of "
+                    f"{len(cells)} cells are not: {table.examples(cells, odd)}. Correct them, or say what they mean: "
+                    f"--missing {_first_odd(cells)!r} --drop-missing."
+                )
+            columns[name] = cells.numbers().astype(float)
+            continue
+        values = cells.as_known(states[name])
+        here = set(states[name])
+        unseen = np.fromiter((value not in here for value in values), dtype=bool, count=len(values))
+        if unseen.any() and name in used:
+            notes.append(
+                f"column {name!r} holds values that the model has not seen, in {int(unseen.sum())} row(s): "
+                f"{table.examples(cells, unseen)}. {model._unseen_answer()}"
+            )
+        more = list(dict.fromkeys(value for value, new in zip(values, unseen, strict=True) if new))
+        columns[name] = pd.Categorical(values, categories=pd.Index([*states[name], *more], dtype=object))
+    X = pd.DataFrame(columns)
+    if not hasattr(model, "feature_names_in_"):  # it was fitted on an array, whose columns have no names
+        X = X.astype(object).to_numpy() if states else X.to_numpy()
+    return Fitting(X, table, dropped, notes)
+
+
+def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
+    """The class variables of a table in the types that a model knows, and what is to be said of them."""
+    pd = require("pandas")
+    columns = {}
+    notes = []
+    for name in model._classes.names:
+        states = _states_of(model, name)
+        columns[name] = table[name].as_known(states)
+        here = set(states)
+        odd = np.fromiter((value not in here for value in columns[name]), dtype=bool, count=table.n_rows)
+        if odd.all():
+            raise BadInput(
+                f"{table.source}, class variable {name!r}: none of its values ({table.examples(table[name], odd)}) is "
+                f"a state of the model; these are {shorten([str(state) for state in states])}."
+            )
+        if odd.any():
+            notes.append(
+                f"class variable {name!r} has states that the model does not know, in {int(odd.sum())} row(s): "
+                f"{table.examples(table[name], odd)}. They count as wrong, and have probability zero."
+            )
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}), notes
+
+
+def _refuse_absent(table: TableFile, names: Sequence[str]) -> None:
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        more = f" (and {len(absent) - 1} more: {shorten(absent[1:], 5)})" if len(absent) > 1 else ""
+        raise BadInput(
+            f"{table.source} lacks the column {absent[0]!r}, which the model was fitted with{more}"
+            + suggest(absent[0], table.names)
+        )
+
+
+def require_classes(table: TableFile, model: Any) -> None:
+    """Refuse a table without the class variables of a model."""
+    _refuse_absent(table, model._classes.names)
+
+
+def _states_of(model: Any, name: str) -> list[Any]:
+    classes = model._classes
+    return list(classes.states[classes.names.index(name)].tolist())
+
+
+def read_given(given: Sequence[str], model: Any, table: TableFile) -> dict[str, Any]:
+    """What is known of the class variables: ``name=state``, or ``name=@column`` for a column of the table."""
+    names = model._classes.names
+    known: dict[str, Any] = {}
+    for text in given:
+        fitting = [name for name in names if text.startswith(f"{name}=")]
+        if not fitting:
+            name, sign, _ = text.partition("=")
+            if not sign:
+                raise BadInput(f"--given {text!r}: say which state is known, as in --given {_quoted(names[0])}=STATE.")
+            raise BadInput(f"--given {text!r}: {name!r} is no class variable of the model" + suggest(name, names))
+        name = max(fitting, key=len)
+        if name in known:
+            raise BadInput(f"--given names {name!r} twice: give each class variable once.")
+        value = text[len(name) + 1 :]
+        if value.startswith("@"):
+            known[name] = _given_column(table, value[1:], model, name)
+            continue
+        states = _states_of(model, name)
+        found = [state for state in states if str(state) == value]
+        if not found:
+            raise BadInput(
+                f"--given {text!r}: {value!r} is no state of {name!r}"
+                + suggest(value, [str(state) for state in states])
+            )
+        known[name] = found[0]
+    return known
+
+
+def _given_column(table: TableFile, column: str, model: Any, name: str) -> list[Any]:
+    """One state for each row; a missing cell says that nothing is known."""
+    table.require([column], f"--given {name}=@{column}")
+    states, cells = _states_of(model, name), table[column]
+    missing = cells.missing(states)
+    values = [None if gone else v for v, gone in zip(cells.as_known(states), missing, strict=True)]
+    here = set(states)
+    odd = np.fromiter((v is not None and v not in here for v in values), dtype=bool, count=len(values))
+    if odd.any():
+        raise BadInput(
+            f"--given {name}=@{column}: {table.examples(cells, odd)} of {table.source} is no state of {name!r}; these "
+            f"are {shorten([str(state) for state in states])}."
+        )
+    return values
+
+
+# Words --------------------------------------------------------------------------------------------------------
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column {names[0]!r} is" if len(names) == 1 else f"columns {shorten(names)} are"
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _quoted(name: str) -> str:
+    """A name as it must be written in a shell."""
+    return name if name.replace("_", "").replace("-", "").replace(".", "").isalnum() else f'"{name}"'
+
+
+def _listed(names: Sequence[str]) -> str:
+    together = ",".join(names)
+    return together if all(_quoted(name) == name for name in names) else f'"{together}"'

@@ -1,0 +1,178 @@
+"""``pmdc predict``: a model, a table, and predictions for its rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from pmdc.checks import shorten
+from pmdc.cli.display import Screen
+from pmdc.cli.judging import blocks, rows_of
+from pmdc.cli.kinds import chosen, read_features, read_given
+from pmdc.cli.models import load_model
+from pmdc.cli.running import BadInput, work
+from pmdc.extras import require
+from pmdc.table_files import STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
+
+
+def run(
+    path: Path,
+    source: str,
+    format: Format,
+    output: str,
+    *,
+    loss: str | None,
+    given: Sequence[str],
+    proba: bool,
+    top: int | None,
+    keep: Sequence[str],
+    drop_missing: bool,
+    trust: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    screen = Screen(quiet, data=True)
+    if output != STANDARD_STREAM:
+        check_output(output, overwrite=force)
+        if source != STANDARD_STREAM and Path(output).exists() and Path(output).samefile(source):
+            raise BadInput(f"-o {output} is the table itself: take another name.")
+    model = load_model(path, trust)
+    _check(model, loss, proba, top)
+    table = read_table(source, format)
+    for note in table.notes:
+        screen.note("predict", note)
+    kept = _kept(table, keep, model)
+    used = read_features(table, model, drop_missing)
+    known = read_given(given, model, used.table)
+    _tell(screen, used.notes, used.dropped, table, model, given)
+    with screen.progress("predicting"), work(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
+        if top is None:
+            frame = _predictions(model, used.X, used.table.n_rows, loss, known, proba)
+            frame = _beside(used.table, kept, frame, np.arange(used.table.n_rows))
+        else:
+            frame = _tops(model, used.X, used.table.n_rows, known, top)
+            frame = _beside(used.table, kept, frame, np.repeat(np.arange(used.table.n_rows), top))
+        write_table(frame, output)
+    if output != STANDARD_STREAM:
+        screen.note("predict", f"{used.table.n_rows} rows are predicted in {output}.")
+
+
+def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
+    try:
+        if loss is not None:
+            model._check_loss(loss)
+            if loss not in model._own_decisions:
+                from pmdc.inference.decisions import resolve
+
+                resolve(loss).check(model._classes)
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"--loss: {error}") from None
+    if top is not None:
+        if proba or loss is not None:
+            raise BadInput("--top lists outcomes: it goes neither with --proba nor with --loss.")
+        outcomes = math.prod(model._classes.sizes)
+        if top > outcomes:
+            raise BadInput(f"--top {top}: there are {outcomes} outcomes; ask for as many at the most.")
+
+
+def _kept(table: TableFile, keep: Sequence[str], model: Any) -> list[str]:
+    predicted = model._classes.names
+    if list(keep) == ["*"]:
+        return [name for name in table.names if name not in predicted]
+    names = chosen(table, keep, "--keep")
+    both = [name for name in names if name in predicted]
+    if both:
+        raise BadInput(f"--keep {both[0]!r}: the prediction has this name. Rename the column in {table.source}.")
+    return names
+
+
+def _tell(
+    screen: Screen, notes: Sequence[str], dropped: int, table: TableFile, model: Any, given: Sequence[str]
+) -> None:
+    if dropped:
+        screen.note("predict", f"{dropped} of {table.n_rows} rows have missing values and are left out.")
+    taken = {text.partition("=@")[2] for text in given}
+    there = [name for name in model._classes.names if name in table.names and name not in taken]
+    if there:
+        screen.note("predict", f"{table.source} has the class variables {shorten(there)} already; they are not used.")
+    for note in notes:
+        screen.note("predict", note)
+
+
+def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[str, Any], proba: bool) -> Any:
+    pd = require("pandas")
+    names = model._classes.names
+    wanted = model.loss if loss is None else loss
+    parts, chances = [], []
+    for block in [slice(0, n_rows)] if _whole_batch(model, wanted) else blocks(n_rows):
+        rows, given = rows_of(X, block), _given_rows(known, block)
+        parts.append(_as_pandas(model.predict(rows, loss=loss, given=given), names))
+        if proba:
+            answer = model.predict_proba(rows, given=given)
+            chances.append(np.hstack(answer if isinstance(answer, list) else [answer]))
+    frame = pd.concat(parts, ignore_index=True)
+    if proba:
+        columns = [
+            f"P({name}={state})"
+            for name, states in zip(names, model._classes.states, strict=True)
+            for state in states.tolist()
+        ]
+        frame = pd.concat([frame, pd.DataFrame(np.vstack(chances), columns=columns)], axis=1)
+    return frame
+
+
+def _whole_batch(model: Any, loss: Any) -> bool:
+    from pmdc.inference.decisions import resolve
+
+    return not (isinstance(loss, str) and loss in model._own_decisions) and resolve(loss).whole_batch
+
+
+def _given_rows(known: dict[str, Any], block: slice) -> dict[str, Any] | None:
+    if not known:
+        return None
+    return {name: value[block] if isinstance(value, list) else value for name, value in known.items()}
+
+
+def _as_pandas(predicted: Any, names: Sequence[str]) -> Any:
+    pd = require("pandas")
+    frame = nw.from_native(predicted, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        native = frame.to_pandas().reset_index(drop=True)
+        return native.set_axis(list(names), axis=1).astype(dict.fromkeys(names, object)).infer_objects()
+    return pd.DataFrame(np.asarray(predicted).reshape(len(predicted), -1), columns=list(names)).infer_objects()
+
+
+def _tops(model: Any, X: Any, n_rows: int, known: dict[str, Any], k: int) -> Any:
+    """The k most probable outcomes of each row, one below the other."""
+    pd = require("pandas")
+    outcomes, chances = [], []
+    for block in blocks(n_rows):
+        found = model.predict_joint(rows_of(X, block), given=_given_rows(known, block)).top(k)
+        outcomes.append(found.outcomes.reshape(-1, found.outcomes.shape[-1]))
+        chances.append(np.exp(found.log_prob).reshape(-1))
+    frame = pd.DataFrame(np.concatenate(outcomes), columns=model._classes.names).infer_objects()
+    rank = np.tile(np.arange(1, k + 1), n_rows)
+    row = np.repeat(np.arange(1, n_rows + 1), k)
+    frame.insert(0, "rank", rank)
+    frame.insert(0, "row", row)
+    frame["probability"] = np.concatenate(chances)
+    return frame
+
+
+def _beside(table: TableFile, kept: Sequence[str], frame: Any, rows: Any) -> Any:
+    """Columns of the table before the predictions."""
+    pd = require("pandas")
+    if not kept:
+        return frame
+    own = pd.DataFrame({name: pd.Series(table[name].own_type(), dtype=object) for name in kept}).infer_objects()
+    double = [name for name in kept if name in frame.columns]
+    if double:
+        raise BadInput(f"--keep {double[0]!r}: there is another column of this name among the predictions.")
+    return pd.concat([own.iloc[rows].reset_index(drop=True), frame], axis=1)

@@ -1,0 +1,287 @@
+"""Mistakes of users: a clear message, the right exit code, no traceback and no file."""
+
+import pytest
+
+import pmdc as library
+from small_survey import FIT, survey
+
+HEADER, *ROWS = survey().splitlines()
+
+
+def changed(line, column, value):
+    """The survey with another value on a line of the file."""
+    rows = [HEADER, *ROWS]
+    cells = rows[line - 1].split(",")
+    cells[HEADER.split(",").index(column)] = value
+    rows[line - 1] = ",".join(cells)
+    return "\n".join(rows)
+
+
+def with_column(name, values):
+    rows = [f"{row},{values[i % len(values)]}" for i, row in enumerate(ROWS)]
+    return "\n".join([f"{HEADER},{name}", *rows])
+
+
+BAD_TABLES = {
+    "empty": ("", "bad.csv is empty"),
+    "header only": (HEADER + "\n", "has a header (6 columns) but no rows"),
+    "ragged": ("\n".join([HEADER, *ROWS[:3], "1,2", *ROWS[3:]]), "line 5 has 2 cell(s), but the header has 6"),
+    "longer": ("\n".join([HEADER, ROWS[0] + ",1"]), "line 2 has 7 cell(s), but the header has 6, separated by commas"),
+    "all longer": ("\n".join([HEADER, *(row + "," for row in ROWS)]), "line 2 has 7 cell(s)"),
+    "open quote": ("\n".join([HEADER, ROWS[0], '"' + ROWS[1], *ROWS[2:]]), "Is a quotation mark opened"),
+    "same names": (HEADER.replace("income", "age") + "\n" + ROWS[0], "columns 1, 2 are all called 'age'"),
+    "latin-1": (survey().replace("so so", "gré").encode("latin-1"), "is not UTF-8 text"),
+    "binary": (b"\x00\x01\x02" * 50, "is not a text file"),
+    "damaged gz": (b"\x1f\x8b\x08\x00garbage", "is compressed, but damaged"),
+    "mixed": (
+        changed(4, "age", "old"),
+        "column 'age' mixes numbers and text: 1 of 120 cells are no numbers, 'old' (line 4)",
+    ),
+    "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "say --decimal ','"),
+    "missing feature": (
+        changed(4, "age", ""),
+        "column 'age' has 1 missing value(s), line 4. Every cell needs a value: fill them, leave out the 1 rows that "
+        "have any (--drop-missing) or leave out the column (--ignore age).",
+    ),
+    "missing class": (changed(9, "mood", "NA"), "class variable 'mood' has 1 missing value(s), line 9"),
+    "one state": (
+        "\n".join([HEADER, *(row[:-1] + "1" for row in ROWS)]),
+        "the class variable 'works' is '1' in all 120 rows",
+    ),
+    "empty column": (with_column("nothing", [""]), "column 'nothing' is without any value"),
+    "identifier": (with_column("who", [f"p{i}" for i in range(120)]), "--ignore who"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_tables(pmdc, tmp_path, name):
+    content, message = BAD_TABLES[name]
+    (tmp_path / "bad.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    done = pmdc("fit", "bad.csv", *FIT, "-o", "m.skops")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("pmdc fit: bad.csv")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
+    rows = [f"{row},n{i},m{i}" for i, row in enumerate(ROWS)]
+    (tmp_path / "bad.csv").write_text("\n".join([HEADER + ",name,my mail", *rows]))
+    done = pmdc("fit", "bad.csv", *FIT, "-o", "m.skops")
+    assert "columns 'name', 'my mail' are with another text in every row" in done.err
+    assert '--ignore "name,my mail"' in done.err
+    assert pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", "--ignore", "name,my mail", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-c", "mod"], "--classes names 'mod', which is no column of table.csv; did you mean 'mood'?"),
+        (["-c", "mood,income"], "the class variable 'income' is continuous (119 different values in 120 rows"),
+        (["-c", "mood", "--ignore", "mood"], "'mood' is named by --classes and by --ignore"),
+        (["-c", "mood", "--discrete", "works,x"], "--discrete names 'x', which is no column"),
+        (["-c", "z*"], "--classes 'z*' fits no column"),
+        (["-c", "*"], "has no column left to predict"),
+        (["-c", ","], "--classes is empty"),
+        (["-c", "mood", "--test-size", "0"], "--test-size 0 must be a share"),
+        (["-c", "mood", "--delimiter", ";"], "but its header contains commas: use --delimiter ','"),
+        (["-c", "mood", "--delimiter", "::"], "--delimiter '::' must be a single sign"),
+        (["-c", "mood", "--encoding", "utf8x"], "--encoding utf8x is not known"),
+        (["-c", "mood", "--encoding", "utf-16"], "is not utf-16 text"),
+        (["-c", "mood", "--jobs", "0"], "--jobs 0"),
+        (["-c", "mood", "--estimator", "bayes"], "'bayes' is not one of"),
+        (["-c", "mood", "--max-parents", "-1"], "--max-parents"),
+    ],
+)
+def test_options_of_fit(pmdc, tmp_path, options, message):
+    (tmp_path / "table.csv").write_text(survey())
+    done = pmdc("fit", "table.csv", *options, "-o", "m.skops")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("pmdc fit: ")
+    assert message in done.err
+    assert not (tmp_path / "m.skops").exists()
+
+
+def test_a_quantity_in_whole_numbers_is_no_class_variable(pmdc, tmp_path):
+    (tmp_path / "table.csv").write_text(with_column("price", range(1000, 1120)))
+    done = pmdc("fit", "table.csv", "-c", "mood,price", "-o", "m.skops")
+    assert done.code == 2
+    assert "'price' has 120 different values in 120 rows, such as '1000', '1001', '1002'" in done.err
+
+
+def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkeypatch):
+    (tmp_path / "table.csv").write_text(survey())
+    monkeypatch.setattr("pmdc.cli.fitting.read_table", None)  # any call would fail
+    (tmp_path / "there.skops").write_text("mine")
+    for path, message in [
+        ("there.skops", "this file exists already. Take another name, or overwrite it with --force"),
+        ("nowhere/m.skops", "there is no folder nowhere"),
+        (".", "is a folder"),
+        ("-", "a model cannot be written to the standard output"),
+        ("/proc/m.skops", "cannot be written"),
+    ]:
+        done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)
+        assert done.code == 2
+        assert message in done.err
+    assert "is the table itself" in pmdc("fit", "table.csv", "-c", "mood", "-o", "table.csv", "--force").err
+    assert (tmp_path / "there.skops").read_text() == "mine"
+    done = pmdc("predict", folder / "model.skops", folder / "new.csv", "-o", "out.doc")
+    assert (done.code, "must end in one of .csv" in done.err) == (2, True)
+
+
+def test_a_failure_of_the_work_leaves_what_was_there(pmdc, tmp_path, monkeypatch):
+    (tmp_path / "table.csv").write_text(survey())
+    (tmp_path / "m.skops").write_text("mine")
+
+    def fail(*arguments):
+        raise ValueError("the matrix is singular")
+
+    monkeypatch.setattr("pmdc.classifier.GBNC.fit", fail)
+    done = pmdc("fit", "table.csv", *FIT, "-o", "m.skops", "--force", "-q")
+    assert (done.code, done.err) == (1, "pmdc fit: the matrix is singular\n")
+    assert (tmp_path / "m.skops").read_text() == "mine"
+    monkeypatch.undo()
+
+
+def test_a_failure_while_writing_leaves_what_was_there(pmdc, tmp_path, folder, monkeypatch):
+    import pandas as pd
+
+    (tmp_path / "out.csv").write_text("mine")
+
+    def fail(self, path, **options):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    done = pmdc("predict", folder / "model.skops", folder / "new.csv", "-o", "out.csv", "--force")
+    assert done.code == 1
+    assert "No space left on device" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    assert (tmp_path / "out.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("age,income,site\n1,2,007\n", "lacks the column 'colour', which the model was fitted with"),
+        ("age,income,site,color\n1,2,007,red\n", "did you mean 'color'?"),
+        ("age,income,site,colour\n1,2,007,red\nold,2,007,red\n", "column 'age' was a number when the model was fitted"),
+        ("age,income,site,colour\n1,2,007,red\n,2,007,red\n", "column 'age' has 1 missing value(s), line 3"),
+        ("age,income,site,colour\n1,2,007,NA\n", "column 'colour' has 1 missing value(s), line 2"),
+    ],
+)
+def test_tables_that_do_not_fit_the_model(pmdc, tmp_path, folder, text, message):
+    (tmp_path / "new.csv").write_text(text)
+    done = pmdc("predict", folder / "model.skops", "new.csv")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("pmdc predict: new.csv")
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--given", "mood=fine"], "'fine' is no state of 'mood'; there are 'bad', 'good', 'so so'."),
+        (["--given", "moo=good"], "'moo' is no class variable of the model; did you mean 'mood'?"),
+        (["--given", "mood"], "say which state is known, as in --given mood=STATE"),
+        (["--given", "mood=good", "--given", "mood=bad"], "names 'mood' twice"),
+        (["--given", "mood=@where"], "names 'where', which is no column"),
+        (["--given", "mood=@colour"], "'red' (line"),
+        (["--loss", "subst"], "did you mean 'subset'?"),
+        (["--loss", "f1_macro"], "--loss: "),
+        (["--top", "7"], "--top 7: there are 6 outcomes"),
+        (["--top", "2", "--proba"], "--top lists outcomes"),
+        (["--keep", "mood"], "the prediction has this name"),
+        (["--keep", "where"], "--keep names 'where', which is no column"),
+        (["--sheet", "first", "--delimiter", "ab"], "--delimiter"),
+    ],
+)
+def test_options_of_predict(pmdc, folder, options, message):
+    done = pmdc("predict", folder / "model.skops", folder / "new.csv", *options)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_files_that_are_no_models(pmdc, folder, tmp_path):
+    for path, message in [
+        (folder / "new.csv", "was not written by pmdc fit"),
+        (folder / "none.skops", "there is no file"),
+        (folder, "is a folder"),
+    ]:
+        for command in ("predict", "evaluate"):
+            done = pmdc(command, path, folder / "new.csv")
+            assert (done.code, done.out) == (2, "")
+            assert message in done.err
+        assert pmdc("show", path).code == 2
+
+
+def test_files_that_are_not_there(pmdc, folder):
+    done = pmdc("predict", folder / "model.skops", folder / "nwe.csv")
+    assert done.code == 2
+    assert "there is no file" in done.err
+    assert "did you mean 'new.csv'?" in done.err
+    assert "there is no folder" in pmdc("predict", folder / "model.skops", "nowhere/new.csv").err
+    assert "is a folder" in pmdc("predict", folder / "model.skops", folder).err
+
+
+def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
+    text = (folder / "new.csv").read_text()
+    (tmp_path / "a.csv").write_text(text.replace("mood", "moods"))
+    assert "lacks the column 'mood'" in pmdc("evaluate", folder / "model.skops", "a.csv").err
+    (tmp_path / "b.csv").write_text(text.replace("good", "x").replace("bad", "y").replace("so so", "z"))
+    done = pmdc("evaluate", folder / "model.skops", "b.csv")
+    assert done.code == 2
+    assert "class variable 'mood': none of its values" in done.err
+    (tmp_path / "c.csv").write_text(text.replace("so so", "z"))
+    done = pmdc("evaluate", folder / "model.skops", "c.csv")
+    assert done.code == 0
+    assert "infinite" in done.out
+    assert "states that the model does not know" in done.err
+
+
+def test_show_asks_for_a_row_that_is_there(pmdc, folder):
+    done = pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "31")
+    assert (done.code, "has 30 rows" in done.err) == (2, True)
+    assert "name its table with --row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
+
+
+def test_excel_sheets(pmdc, folder, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    table = pd.read_csv(folder / "new.csv", dtype={"site": str})
+    with pd.ExcelWriter("book.xlsx") as book:
+        table.head(3).to_excel(book, sheet_name="few", index=False)
+        table.to_excel(book, sheet_name="all", index=False)
+    done = pmdc("predict", folder / "model.skops", "book.xlsx")
+    assert len(done.out.splitlines()) == 4
+    assert "has 2 sheets; 'few' is read" in done.err
+    assert len(pmdc("predict", folder / "model.skops", "book.xlsx", "--sheet", "all").out.splitlines()) == 31
+    assert "did you mean 'all'?" in pmdc("predict", folder / "model.skops", "book.xlsx", "--sheet", "al").err
+    mixed = table.astype(object)
+    mixed.loc[4, "age"] = "old"
+    mixed.to_excel("mixed.xlsx", index=False)
+    assert "'old' (row 6)" in pmdc("predict", folder / "model.skops", "mixed.xlsx").err
+    (tmp_path / "bad.xlsx").write_bytes(b"PK\x03\x04 no archive")
+    assert "is no Excel file" in pmdc("predict", folder / "model.skops", "bad.xlsx").err
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no table")
+    assert "is no Parquet file" in pmdc("predict", folder / "model.skops", "bad.parquet").err
+
+
+def test_a_missing_extra_is_told(pmdc, folder, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    done = pmdc("predict", folder / "model.skops", folder / "new.csv", "-o", "out.xlsx")
+    assert (done.code, 'pip install "pmdc[excel]"' in done.err) == (2, True)
+
+
+def test_defects_of_ours_are_not_hidden(pmdc, folder, monkeypatch):
+    def fail(*arguments, **options):
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(library.GBNC, "predict", fail)
+    with pytest.raises(KeyError):
+        pmdc("predict", folder / "model.skops", folder / "new.csv")

@@ -1,0 +1,113 @@
+"""The command line as a process: real files, pipes, interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+import pmdc
+from small_survey import FIT, survey
+
+
+def test_from_a_table_to_predictions_and_back(process, tmp_path):
+    (tmp_path / "table.csv").write_text(survey())
+    (tmp_path / "new.csv").write_text(survey(30, seed=1))
+    done = process("fit", "table.csv", *FIT, "-o", "model.skops", "--test-size", "0.25")
+    assert done.code == 0, done.err
+    assert done.err == ""
+    for words in ("class variable", "site", "3 values", "Test on 30 rows held out", "subset 0/1", "depends on"):
+        assert words in done.out
+    assert "The model, fitted on all 120 rows, is in model.skops." in done.out
+    assert max(map(len, done.out.splitlines())) <= 110, "tables keep to the width; sentences may run over"
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "new.csv", "model.skops"}
+
+    done = process("predict", "model.skops", "new.csv", "--loss", "subset", "--proba", "-o", "out.csv")
+    assert done.code == 0
+    assert done.out == ""
+    assert done.err.count("class variables 'mood', 'works' already; they are not used") == 1
+    found = pd.read_csv(tmp_path / "out.csv")
+    model = pmdc.load(tmp_path / "model.skops")
+    table = pd.read_csv(tmp_path / "new.csv", dtype={"site": str})
+    X = table[["age", "income", "site", "colour"]]
+    pd.testing.assert_frame_equal(
+        found[["mood", "works"]].astype(object), model.predict(X, loss="subset").astype(object), check_dtype=False
+    )
+    proba = model.predict_proba(X)
+    assert (found["P(mood=so so)"].to_numpy() == proba[0][:, list(model.classes_[0]).index("so so")]).all()
+    assert (found["P(works=1)"].to_numpy() == proba[1][:, 1]).all()
+
+
+def test_pipes_in_and_out_and_a_reader_that_goes_away(folder, tmp_path):
+    (tmp_path / "many.csv").write_text(survey(3000, seed=2))  # its predictions are more than a pipe holds
+    command = f"{sys.executable} -m pmdc predict model.skops - --proba --quiet"
+    shell = f"set -o pipefail; cat {tmp_path}/many.csv | {command} | head -1 | cut -d, -f1-3"
+    done = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "mood,works,P(mood=bad)\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interruption_leaves_no_file_and_no_worker(tmp_path, jobs):
+    (tmp_path / "table.csv").write_text(survey(400))
+    command = [sys.executable, "-m", "pmdc", "fit", "table.csv", *FIT[:2], "--estimator", "forest", "--jobs", jobs]
+    process = subprocess.Popen(
+        [*command, "-o", "model.skops"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:  # the kinds of columns are shown when the work starts
+        if line.startswith("works"):
+            break
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "pmdc fit: interrupted; nothing was written.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    deadline = time.monotonic() + 20
+    while living(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not living(process.pid)
+
+
+def living(group):
+    """The processes of a group that still run."""
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,pid="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return [pid for pgid, state, pid in rows if pgid == str(group) and not state.startswith("Z")]
+
+
+def test_help_is_a_tour_that_comes_at_once(process):
+    done = process("--help")
+    assert done.code == 0
+    places = [done.out.index(f" {name} ") for name in ("fit", "show", "predict", "evaluate", "demo", "benchmark")]
+    assert places == sorted(places)
+    assert "pmdc fit survey.csv --classes vote,party -o survey.skops" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    program = """
+import sys
+from pmdc.cli import main
+assert main(["fit", "--help"]) == 0
+assert not {"numba", "sklearn", "pandas", "scipy"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_wrong_usage(process):
+    done = process("fit", "table.csv")
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err == "pmdc fit: Missing option '--classes' / '-c'. See pmdc fit --help.\n"
+    assert "no file größe.csv" in process("fit", "größe.csv", "-c", "a", "-o", "m.skops").err
+    assert process().out == process("--help").out
+    assert process("--version").out == f"pmdc {pmdc.__version__}\n"

@@ -1,0 +1,154 @@
+"""Table files: what cells are, where they stand, and files that are written as a whole or not at all."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pmdc.table_files import (
+    Format,
+    TableFileError,
+    check_output,
+    read_table,
+    replacing,
+    write_table,
+)
+
+
+def table_of(tmp_path, text, **options):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    return read_table(tmp_path / "t.csv", Format(**options))
+
+
+@pytest.mark.parametrize(
+    ("cells", "looks"),
+    [
+        (["1", "-2", "+3"], "whole"),
+        (["1", "2.5", "-3e-4", ".5", "2."], "number"),
+        (["1", "NA", "2"], "whole"),
+        (["007", "12"], "text"),
+        (["-01", "12"], "text"),
+        (["1", "x"], "mixed"),
+        (["1_000", "2"], "mixed"),
+        (["inf", "2"], "mixed"),
+        (["True", "False"], "truth"),
+        (["true", "false"], "text"),
+        (["NA", "nan"], "empty"),
+        (["1,5", "2"], "mixed"),
+        (["99999999999999999999", "1"], "whole"),
+    ],
+)
+def test_what_cells_look_like(tmp_path, cells, looks):
+    quoted = "\n".join(f'a,"{cell}"' for cell in cells)
+    assert table_of(tmp_path, f"x,y\n{quoted}\n")["y"].looks == looks
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_numbers_are_read_to_the_last_bit(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("numbers")
+    cells = table_of(folder, "x,y\n" + "".join(f"a,{value!r}\n" for value in values))["y"]
+    assert cells.looks in ("number", "whole")
+    assert cells.numbers().tolist() == values
+    european = "x;y\n" + "".join(f"a;{value!r}\n".replace(".", ",") for value in values)
+    assert table_of(folder, european, decimal=",")["y"].numbers().tolist() == values
+
+
+def test_missing_values_and_rows(tmp_path):
+    table = table_of(tmp_path, "a,b\n1,x\n,y\nNA,z\n4,?\n", missing=("NA", "?"))
+    assert table["a"].missing().tolist() == [False, True, True, False]
+    np.testing.assert_array_equal(table["a"].numbers(), [1, np.nan, np.nan, 4])
+    assert table["b"].missing().tolist() == [False, False, False, True]
+    assert table["b"].missing(known=["?"]).tolist() == [False] * 4
+    few = table.rows(np.array([True, False, False, True]))
+    assert few["a"].own_type() == [1, 4]
+    assert few["b"].values == ["x", "?"]
+    assert few.where([1]) == "line 5"
+    assert table.where(np.ones(4, dtype=bool)) == "lines 2, 3, 4 and 1 more"
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    table = table_of(tmp_path, '\na,b\n1,"two\nlines"\n\n3,x\n   \n4,y\n')
+    assert table.n_rows == 3
+    assert [table.where([i]) for i in range(3)] == ["line 3", "line 6", "line 8"]
+    assert table["b"].own_type() == ["two\nlines", "x", "y"]
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_separators_are_found_out(tmp_path, sign):
+    rows = [["a", "b", "c"], ["1", "x, y; z", "2"], ["3", "w", "4"]]
+    text = "\n".join(sign.join(f'"{cell}"' if " " in cell else cell for cell in row) for row in rows)
+    table = table_of(tmp_path, text)
+    assert table.names == ["a", "b", "c"]
+    assert table["b"].values == ["x, y; z", "w"]
+
+
+def test_names(tmp_path):
+    table = table_of(tmp_path, ", b ,c\n0,1,2\n1,2,3\n")
+    assert table.names == ["column 1", "b", "c"]
+    assert "has no name" in table.notes[0]
+    with pytest.raises(TableFileError, match="columns 1, 3 are all called 'a'"):
+        table_of(tmp_path, "a,b,a\n1,2,3\n")
+
+
+def test_frames_have_the_types_of_the_cells(tmp_path):
+    frame = table_of(tmp_path, "n,f,t,b\n1,0.5,x,True\n2,1.5,007,False\n").frame()
+    assert frame["n"].dtype == np.int64
+    assert frame["f"].dtype == np.float64
+    assert frame["t"].tolist() == ["x", "007"]
+    assert frame["b"].tolist() == [True, False]
+
+
+def test_parquet_keeps_its_types(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {"n": [1, 2], "f": [0.5, np.nan], "b": [True, False], "t": ["007", None], "c": pd.Categorical(["u", "v"])}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert {name: table[name].looks for name in table.names} == {
+        "n": "whole",
+        "f": "number",
+        "b": "truth",
+        "t": "text",
+        "c": "text",
+    }
+    assert table["f"].missing().tolist() == [False, True]
+    assert table["t"].missing().tolist() == [False, True]
+    assert table["n"].as_known(["1", "2"]) == ["1", "2"]
+    assert table["b"].as_known([False, True]) == [True, False]
+
+
+def test_a_file_is_replaced_as_a_whole_or_stays(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("before")
+    os.chmod(path, 0o640)
+
+    def fail():
+        with replacing(path) as new:
+            new.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "before"
+    (tmp_path / "link.csv").symlink_to(path)
+    write_table(pd.DataFrame({"a": [1]}), tmp_path / "link.csv")
+    assert path.read_text() == "a\n1\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "link.csv").is_symlink()
+    assert {p.name for p in tmp_path.iterdir()} == {"out.csv", "link.csv"}
+
+
+def test_output_paths(tmp_path):
+    check_output(tmp_path / "new.csv", overwrite=False)
+    with pytest.raises(TableFileError, match="must end in one of .csv"):
+        check_output(tmp_path / "new", overwrite=False)
+    (tmp_path / "new.csv").write_text("")
+    with pytest.raises(TableFileError, match="overwrite it with --force"):
+        check_output(tmp_path / "new.csv", overwrite=False)
+    check_output(tmp_path / "new.csv", overwrite=True)
+    check_output("/dev/null", overwrite=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["new.csv"]
