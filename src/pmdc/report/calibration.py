@@ -67,7 +67,10 @@ def plot_calibration(
 
     require("matplotlib.patches")
     if not isinstance(model, MultiDimensionalClassifier):
-        raise TypeError(f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC.")
+        raise TypeError(
+            f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC; of a search "
+            "`best_estimator_`, of a pipeline its last step, with X as it comes out of the others."
+        )
     check_is_fitted(model)
     proba = model.predict_proba(X)
     proba = proba if isinstance(proba, list) else [proba]

@@ -84,7 +84,7 @@ def graph_of(model: Any, argument: str) -> nx.DiGraph:
     if not isinstance(model, MultiDimensionalClassifier):
         raise TypeError(
             f"{argument} is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC, or a "
-            "networkx.DiGraph."
+            "networkx.DiGraph; of a search `best_estimator_`, of a pipeline its last step."
         )
     check_is_fitted(model)
     return model._own_graph()
