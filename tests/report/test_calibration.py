@@ -42,11 +42,25 @@ def test_curves_are_the_bins_of_the_metrics():
     for name, given in expected.items():
         bins = reliability(*given, n_bins=5)
         filled = bins.weight > 0
-        label = f"{name}, {expected_calibration_error(*given, n_bins=5):.3f}"
+        label = f"{expected_calibration_error(*given, n_bins=5):.3f}  {name}"
         np.testing.assert_allclose(found[label], np.column_stack([bins.confidence, bins.accuracy])[filled])
     heights = [bar.get_height() for bar in ax.patches]
     np.testing.assert_allclose(heights, reliability(Y, proba, model.classes_, n_bins=5).weight)
     assert ax.get_title() == "$3"
+
+
+def test_every_name_is_in_the_legend():
+    data = make_network(200, n_class_variables=2, random_state=0)
+    model = BinaryRelevance().fit(data.X[:100], data.Y[:100].set_axis(["_a", "$b$"], axis=1))
+    ax = plot_calibration(model, data.X[100:], data.Y[100:].to_numpy())
+    texts = [text.get_text().partition("  ")[2] for text in ax.get_legend().get_texts()]
+    assert texts[:3] == ["_a", "$b$", "all class variables"]
+
+
+def test_it_can_be_read_on_a_dark_ground():
+    model, X, Y = fitted(2)
+    with plt.style.context("dark_background"):
+        assert plot_calibration(model, X, Y).lines[-1].get_color() == "white"
 
 
 def test_columns_are_matched_by_name():
@@ -58,7 +72,10 @@ def test_columns_are_matched_by_name():
 def test_many_class_variables_are_grey():
     model, X, Y = fitted(9)
     ax = plot_calibration(model, X, Y)
-    assert set(lines(ax)) == {"each of 9 class variables", next(name for name in lines(ax) if name.startswith("all"))}
+    assert set(lines(ax)) == {
+        "each of 9 class variables",
+        next(name for name in lines(ax) if name.endswith("all class variables")),
+    }
     assert len(ax.lines) == 11  # with the diagonal and all together
 
 

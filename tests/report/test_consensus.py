@@ -40,6 +40,18 @@ def test_shares_and_means():
     }
 
 
+def test_unknown_strengths_do_not_count():
+    unknown = float("nan")
+    union = consensus_graph(
+        [
+            graph(("a", "b", {"strength": 4.0}), ("b", "c", {"strength": unknown})),
+            graph(("a", "b", {"strength": unknown})),
+        ]
+    )
+    assert union.edges["a", "b"] == {"confidence": 1.0, "strength": 4.0}
+    assert union.edges["b", "c"] == {"confidence": 0.5}
+
+
 def test_models_of_a_cross_validation():
     data = make_network(240, n_class_variables=3, n_discrete=1, random_state=1)
     folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(3), return_estimator=True)["estimator"]

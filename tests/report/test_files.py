@@ -1,5 +1,6 @@
 """Graphs written to files come back as they were."""
 
+import os
 import re
 import subprocess
 import sys
@@ -151,6 +152,33 @@ def test_what_cannot_be_written_is_refused(graph, tmp_path):
     with pytest.raises(ValueError, match="Two nodes of the graph have the same name as text"):
         write_graph(nx.DiGraph([(1, "1")]), tmp_path / "graph.dot")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_was_there_stays_if_writing_fails(graph, tmp_path, monkeypatch):
+    path = tmp_path / "graph.dot"
+    path.write_text("before")
+
+    def no_room(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_room)
+    with pytest.raises(OSError, match=r"graph.dot cannot be written: No space left on device"):
+        write_graph(graph, path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_strengths_may_be_whole_numbers_or_unknown(tmp_path):
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", strength=1)
+    graph.add_edge("b", "c", strength=2.5)
+    graph.add_edge("c", "d", strength=float("nan"))
+    write_graph(graph, tmp_path / "graph.graphml")
+    back = nx.read_graphml(tmp_path / "graph.graphml")
+    assert [back.edges[edge]["strength"] for edge in ("ab", "bc")] == [1, 2.5]
+    write_graph(graph, tmp_path / "graph.dot")
+    widths = read_dot((tmp_path / "graph.dot").read_text()).edges(data="penwidth")
+    assert [width for *_, width in widths] == ["1.56", "3.0", None]
 
 
 def test_names_and_attributes_of_other_types(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 from itertools import combinations
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ import pytest
 
 from pmdc.datasets import make_network
 from pmdc.report import draw_graph
+from pmdc.report.canvas import text_width
 
 
 @pytest.fixture(autouse=True)
@@ -230,6 +232,35 @@ def test_nothing_global_changes():
     draw_graph(nx.DiGraph([("a", "b")]), figure.add_subplot())
     assert plt.get_fignums() == figures
     assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("setting", ["figure.constrained_layout.use", "figure.autolayout"])
+def test_layouts_of_the_users_settings_are_not_for_own_figures(setting):
+    with plt.rc_context({setting: True}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_graph(nx.DiGraph([("a", "b")]), title="T").figure.canvas.draw()
+
+
+def test_a_dark_figure_has_white_paper():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", confidence=0.5)
+    assert not any(patch.get_gid() == "paper" for patch in draw_graph(graph).patches)
+    with plt.style.context("dark_background"):
+        ax = draw_graph(graph, title="T")
+        (paper,) = (patch for patch in ax.patches if patch.get_gid() == "paper")
+        assert paper.get_facecolor() == drawn(ax, "behind")["a:b"].get_facecolor() == (1, 1, 1, 1)
+        assert paper.get_path().get_extents().bounds == pytest.approx(ax.viewLim.bounds)
+        assert ax.title.get_color() == "white"  # it stands above the paper
+
+
+def test_fonts_of_the_users_settings_have_what_the_own_one_has_not():
+    alpha = "\ue000"  # a character for private use, which one of matplotlib's other fonts has
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="missing from font"):
+            text_width(alpha)
+        with plt.rc_context({"font.family": ["STIXNonUnicode"]}):
+            assert text_width(alpha) > 0
 
 
 def test_names_need_not_be_strings():

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import warnings
 from html.parser import HTMLParser
 
 import matplotlib
@@ -91,10 +92,10 @@ def without_matplotlib(monkeypatch):
 def test_a_fitted_model_shows_its_diagram_and_its_graph(model):
     for text in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "sk-" in text  # scikit-learn's
-        assert 'id="node:y0"' in text
+        assert 'data-id="node:y0"' in text
         assert len(text) < 200_000
     read = check(own_part(model))
-    ids = {attributes.get("id") for _, attributes in read.elements}
+    ids = {attributes.get("data-id") for _, attributes in read.elements}
     assert {f"node:{node}" for node in model.graph_} <= ids
     assert {f"edge:{a}:{b}" for a, b in model.graph_.edges} <= ids
     assert set(model.graph_) <= set(read.texts)
@@ -151,7 +152,7 @@ def test_fifty_nodes_are_not_too_much():
 def test_one_row_is_its_network():
     text = small()._repr_html_()
     read = check(text)
-    ids = {attributes.get("id") for _, attributes in read.elements}
+    ids = {attributes.get("data-id") for _, attributes in read.elements}
     assert {"node:a", "node:b", "bar:a:yes", "mark:a:yes", "edge:a:b"} <= ids
     assert {"a", "b", "no", "yes", "60 %"} <= set(read.texts)
     assert EVIL in "".join(read.texts)  # in lines
@@ -192,6 +193,27 @@ def test_what_a_distribution_refuses_is_told():
     data = make_network(60, n_class_variables=11, n_states=3, random_state=0)
     joint = ClassifierChain().fit(data.X, data.Y).predict_joint(data.X)
     assert "it is exact only by enumerating them" in joint._repr_html_()
+
+
+def test_pictures_on_one_page_have_no_ids_in_common():
+    ids = [set(re.findall(r' id="(.*?)"', small()._repr_html_())) for _ in range(2)]
+    assert not ids[0] & ids[1]
+
+
+def test_settings_for_files_do_not_move_the_texts():
+    def places():
+        read = Reader(small()._repr_html_())
+        return [attributes for tag, attributes in read.elements if tag in ("svg", "text")]
+
+    expected = places()
+    with matplotlib.rc_context({"savefig.bbox": "tight", "savefig.transparent": True}):
+        assert places() == expected
+
+
+def test_characters_that_matplotlib_has_not_are_left_to_the_reader():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "日本" in small(names=("日本", "b"))._repr_html_()
 
 
 def test_displays_make_no_pyplot_figures(model):

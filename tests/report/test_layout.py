@@ -95,6 +95,16 @@ def test_many_roots_share_several_layers(n_roots):
     assert np.ptp(counts[:-1]) <= 1
 
 
+@pytest.mark.parametrize("n_leaves", [12, 13, 48])
+def test_many_leaves_share_several_layers(n_leaves):
+    graph = nx.DiGraph([("root", i) for i in range(n_leaves)] + [(0, "below")])
+    layout = layered_layout(graph, boxes(graph))
+    counts = np.bincount(list(layout.layers.values()))
+    assert counts[0] == 1
+    assert counts.max() <= 12
+    assert len(counts) == (3 if n_leaves < 24 else 6)
+
+
 def test_nodes_without_edges_stand_in_rows_below():
     graph = nx.DiGraph([("a", "b")])
     graph.add_nodes_from(range(14))

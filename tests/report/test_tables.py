@@ -99,6 +99,13 @@ def test_all_words_are_in_the_picture_and_none_touch(joint):
         assert not any(box.overlaps(other) for other in boxes[:i])
 
 
+def test_words_stand_out_from_a_dark_ground(joint):
+    with plt.style.context("dark_background"):
+        ax = joint.plot_table("c", max_rows=3)
+    words = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax._right_title, ax.texts[-1]]
+    assert {to_rgb(text.get_color()) for text in words} == {(1, 1, 1)}
+
+
 def test_given_axes_are_used(joint):
     _, ax = plt.subplots()
     assert joint.plot_table("b", ax=ax) is ax

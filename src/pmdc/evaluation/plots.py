@@ -138,7 +138,7 @@ def calibration_plot(bins: Mapping[str, Any], *, ax: Axes | None = None) -> Axes
     """
     if ax is None:
         ax = _new_axes(4.6, 4.4)
-    draw_curves(ax, bins)
+    draw_curves(ax, bins.items())
     return ax
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pmdc.extras import require
 from pmdc.metrics import Reliability, expected_calibration_error, reliability
-from pmdc.report.canvas import COLOURS, GREY, INK, LIGHT_GREY, printable, set_title
+from pmdc.report.canvas import COLOURS, GREY, LIGHT_GREY, contrast, printable, pyplot_figure, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def plot_calibration(
     -------
     matplotlib Axes
         With a line for all class variables together and, up to six class variables, one for each; for more, these are
-        thin and grey. Behind the names are the `pmdc.metrics.expected_calibration_error`.
+        thin and grey. Before the names are the `pmdc.metrics.expected_calibration_error`.
 
     Examples
     --------
@@ -67,7 +67,10 @@ def plot_calibration(
 
     require("matplotlib.patches")
     if not isinstance(model, MultiDimensionalClassifier):
-        raise TypeError(f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC.")
+        raise TypeError(
+            f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC; of a search "
+            "`best_estimator_`, of a pipeline its last step, with X as it comes out of the others."
+        )
     check_is_fitted(model)
     proba = model.predict_proba(X)
     proba = proba if isinstance(proba, list) else [proba]
@@ -78,22 +81,23 @@ def plot_calibration(
     def bins(name: str, variables: list[int]) -> tuple[str, Reliability]:
         given = truth[:, variables], [proba[k] for k in variables], [range(proba[k].shape[1]) for k in variables]
         options = {"n_bins": n_bins, "sample_weight": sample_weight}
-        return f"{name}, {expected_calibration_error(*given, **options):.3f}", reliability(*given, **options)
+        # The number first: matplotlib hides labels that begin with an underscore, as a name may.
+        return f"{expected_calibration_error(*given, **options):.3f}  {name}", reliability(*given, **options)
 
     names = [printable(name) for name in model._classes.names]
-    each = dict(bins(name, [k]) for k, name in enumerate(names))
+    each = [bins(name, [k]) for k, name in enumerate(names)]
     label, together = bins("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
     own = ax is None
     if ax is None:
-        ax = require("matplotlib.pyplot").figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
+        ax = pyplot_figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
     edges = np.linspace(0, 1, n_bins + 1)
     ax.bar(
         edges[:-1],
         together.weight,
         np.diff(edges),
         align="edge",
-        color="#ececec",
-        edgecolor="white",
+        color=(GREY, 0.15),
+        edgecolor=ax.get_facecolor(),
         zorder=0,
         label="share of all predictions",
     )
@@ -105,7 +109,9 @@ def plot_calibration(
         ax.lines[-1].set_label(f"each of {len(names)} class variables")
     elif len(names) > 1:
         draw_curves(ax, each)
-    draw_curves(ax, {label: together}, colours=[INK], linewidth=2.0, diagonal=len(names) == 1)
+    draw_curves(
+        ax, [(label, together)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1
+    )
     legend: Any = ax.get_legend()
     if own:  # beside the curves, where it hides none
         legend.set_loc("upper left")
@@ -119,7 +125,7 @@ def plot_calibration(
 
 def draw_curves(
     ax: Axes,
-    bins: Mapping[str, Reliability],
+    bins: Iterable[tuple[str, Reliability]],
     *,
     colours: Any = COLOURS,
     linewidth: float = 1.3,
@@ -132,7 +138,7 @@ def draw_curves(
     """
     if diagonal:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    for i, (name, each) in enumerate(bins.items()):
+    for i, (name, each) in enumerate(bins):
         weight, confidence, accuracy = (np.asarray(values, dtype=float) for values in each)
         filled = weight > 0
         ax.plot(

@@ -1,7 +1,8 @@
 """What the pictures share: colours, text as shapes, legends, and axes in which a unit is a point.
 
 Text is drawn as a shape, so that it keeps its size relative to the boxes whatever happens to the figure. It is never
-read as mathematics, and its font is the one that matplotlib brings along.
+read as mathematics. Its font is the one that matplotlib brings along; characters that this has not, such as Chinese
+ones, are taken from the fonts of ``rcParams["font.family"]``.
 """
 
 from __future__ import annotations
@@ -59,9 +60,14 @@ def gid(kind: str, *names: Any) -> str:
     return printable(":".join([kind, *map(str, names)]))
 
 
+def families() -> list[str]:
+    """The fonts of all text: the own one, and those of the user's settings for characters that it has not."""
+    return [FONT, *require("matplotlib").rcParams["font.family"]]
+
+
 def _font(size: float, bold: bool) -> Any:
     return require("matplotlib.font_manager").FontProperties(
-        family=FONT, size=size, weight="bold" if bold else "normal"
+        family=families(), size=size, weight="bold" if bold else "normal"
     )
 
 
@@ -126,7 +132,7 @@ def rectangle(left: float, bottom: float, width: float, height: float) -> Path:
 
 def set_title(ax: Axes, title: str, **options: Any) -> None:
     shown = "\n".join(map(printable, title.splitlines()))
-    ax.set_title(shown, fontsize=_TITLE_SIZE, fontfamily=FONT, color=INK, parse_math=False, **options)
+    ax.set_title(shown, fontsize=_TITLE_SIZE, fontfamily=families(), parse_math=False, **options)
 
 
 # Legend ----------------------------------------------------------------------------------------------------------
@@ -215,7 +221,7 @@ def prepare(
         above = _TITLE_HEIGHT + LINE_HEIGHT * _TITLE_SIZE * (len(words) - 1) if words else 0.0
         widest = max((text_width(printable(line), _TITLE_SIZE) for line in words), default=0.0)
         figure_width = max(full_width, widest + 2 * _MARGIN)
-        made = figure(figsize=(figure_width / 72, (full_height + above) / 72))
+        made = figure(figsize=(figure_width / 72, (full_height + above) / 72), layout="none")
         ax = made.add_axes((0.0, 0.0, 1.0, full_height / (full_height + above)))
     space = ax.get_window_extent().transformed(figure_of(ax).dpi_scale_trans.inverted())
     scale = min(72 * space.width / full_width, 72 * space.height / full_height, _LARGEST_SCALE)
@@ -225,9 +231,29 @@ def prepare(
     ax.set_ylim(middle_y - half_height, middle_y + half_height)
     ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
+    if _luminance(figure_of(ax).get_facecolor()) < 0.5:
+        sheet = rectangle(middle_x - half_width, middle_y - half_height, 2 * half_width, 2 * half_height)
+        add_shape(ax, "paper", sheet, fc=paper(ax), linewidth=0, zorder=0)
     if title:
         set_title(ax, title)
     return ax, scale
+
+
+def paper(ax: Axes) -> Any:
+    """The colour that a drawing stands on: the background of the figure, or white where that is dark."""
+    background = figure_of(ax).get_facecolor()
+    return background if _luminance(background) >= 0.5 else "white"
+
+
+def contrast(colour: Any) -> str:
+    """Black or white, whichever stands out more from a colour."""
+    return "black" if (_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05 else "white"
+
+
+def _luminance(colour: Any) -> float:
+    """The relative luminance of WCAG, from 0 (black) to 1 (white)."""
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2])
 
 
 def figure_of(ax: Axes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,8 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
             found.setdefault((parent, child), []).append(data)
     for edge, each in found.items():
         union.add_edge(*edge, confidence=len(each) / len(graphs))
-        if strengths := [float(data["strength"]) for data in each if "strength" in data]:
+        known = [float(data["strength"]) for data in each if "strength" in data]
+        if strengths := list(filter(math.isfinite, known)):
             union.edges[edge]["strength"] = fmean(strengths)
         if ways := {data["way"] for data in each if "way" in data}:
             union.edges[edge]["way"] = ways.pop() if len(ways) == 1 else "mixed"
@@ -82,7 +84,7 @@ def graph_of(model: Any, argument: str) -> nx.DiGraph:
     if not isinstance(model, MultiDimensionalClassifier):
         raise TypeError(
             f"{argument} is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC, or a "
-            "networkx.DiGraph."
+            "networkx.DiGraph; of a search `best_estimator_`, of a pipeline its last step."
         )
     check_is_fitted(model)
     return model._own_graph()

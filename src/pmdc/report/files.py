@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from io import BytesIO
@@ -38,6 +39,7 @@ def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = No
         - ``.graphml``: for networkx, Gephi, yEd, Cytoscape and others.
 
         The latter two have the attributes of nodes (``kind``) and edges (``way``, ``strength``, ``confidence``).
+        Whatever happens, there is the whole new file or what was there before.
     title : str, optional
 
     See Also
@@ -59,9 +61,11 @@ def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = No
     ...     print(path.read_text().splitlines()[0])
     digraph {
     """
+    from pmdc.saving.files import _write
+
     path = Path(path)
     check_choice(f"path={str(path)!r}: the ending", path.suffix.lower(), _WRITERS)
-    path.write_bytes(_WRITERS[path.suffix.lower()](graph_of(model, "model"), title))
+    _write(path, _WRITERS[path.suffix.lower()](graph_of(model, "model"), title))
 
 
 def _plain(graph: nx.DiGraph, title: str | None, outside: re.Pattern[str], format_name: str) -> nx.DiGraph:
@@ -100,7 +104,7 @@ def _graphml(graph: nx.DiGraph, title: str | None) -> bytes:
     import networkx as nx
 
     file = BytesIO()
-    nx.write_graphml(_plain(graph, title, _NOT_IN_XML, "GraphML"), file, named_key_ids=True)
+    nx.write_graphml(_plain(graph, title, _NOT_IN_XML, "GraphML"), file)
     return file.getvalue()
 
 
@@ -114,15 +118,16 @@ def _dot(graph: nx.DiGraph, title: str | None) -> bytes:
     heading = "\n".join(str(plain.graph[key]) for key in ("title", "note") if key in plain.graph)
     if heading:
         lines.append(f"  label={_quoted(heading)};")
-    greatest = max((data.get("strength", 0.0) for *_, data in plain.edges(data=True)), default=0.0)
+    strengths = [data.get("strength", math.nan) for *_, data in plain.edges(data=True)]
+    greatest = max(filter(math.isfinite, strengths), default=0.0)
     for node, data in plain.nodes(data=True):
         lines.append(
             f"  {_quoted(node)}{_attributes(data | {'shape': _SHAPES.get(data.get('kind', 'class'), 'box')})};"
         )
     for parent, child, data in plain.edges(data=True):
         look: dict[str, Any] = {}
-        if greatest > 0 and "strength" in data:
-            look["penwidth"] = round(0.6 + 2.4 * data["strength"] / greatest, 2)
+        if greatest > 0 and math.isfinite(strength := data.get("strength", math.nan)):
+            look["penwidth"] = round(0.6 + 2.4 * max(strength, 0.0) / greatest, 2)
         if data.get("way") in _STYLES:
             look["style"] = _STYLES[data["way"]]
         if "confidence" in data:

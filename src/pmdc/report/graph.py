@@ -15,10 +15,10 @@ from pmdc.report.canvas import (
     Sampler,
     add_shape,
     add_text,
-    figure_of,
     gid,
     line_sample,
     lines_of,
+    paper,
     prepare,
     pyplot_figure,
     rectangle,
@@ -69,8 +69,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
         explained by a legend where it is there:
 
         - ``kind`` of a node: "class" (taken if absent), a rounded box, or "discrete", a hexagon.
-        - ``strength`` of an edge: the line is the wider the greater it is. Where some edges have none, as required
-          ones, they are dotted.
+        - ``strength`` of an edge: the line is the wider the greater it is. Where some edges have one, those that have
+          none are dotted.
         - ``way`` of an edge: where they differ, "partition" is a full line, "input" a dashed one, "mixed" has both.
         - ``confidence`` of an edge: the line is the fainter the less it is, with a percentage where there is room. An
           edge that closes a cycle with more confident ones points upwards.
@@ -116,9 +116,8 @@ def draw_in(graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any) 
         add_shape(ax, gid("node", node), outline, fc=inside, ec=border, linewidth=1.3 * scale, zorder=2)
         add_text(ax, gid("text", node), lines[node], box.x, box.y)
     for edge, (label, place) in _confidence_labels(graph, layout).items():
-        background = figure_of(ax).get_facecolor()
         left, bottom, width, height = place
-        add_shape(ax, gid("behind", *edge), rectangle(*place), fc=background, linewidth=0, zorder=1.5)
+        add_shape(ax, gid("behind", *edge), rectangle(*place), fc=paper(ax), linewidth=0, zorder=1.5)
         middle = left + width / 2, bottom + height / 2
         add_text(ax, gid("confidence", *edge), [label], *middle, _LABEL_SIZE, colour=EDGE_COLOURS[kinds[edge[0]]])
     legend.draw(ax, layout.width / 2, 0.0, scale)

@@ -6,7 +6,9 @@ Everything is in the text itself: no scripts, no styles beyond the elements, not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from html import escape
 from importlib.util import find_spec
 from io import StringIO
@@ -44,7 +46,7 @@ def model_html(model: Any) -> str:
     if _has_matplotlib() and len(graph) <= _MOST_NODES:
         from pmdc.report.graph import draw_in
 
-        picture = _inline(draw_in(graph, None, None, plain_figure))
+        picture = _inline(partial(draw_in, graph, None, None, plain_figure))
     return _block(_parents_table(graph) if picture is None else picture)
 
 
@@ -68,27 +70,39 @@ def _has_matplotlib() -> bool:
 # Pictures --------------------------------------------------------------------------------------------------------
 
 
-def _inline(ax: Axes) -> str | None:
-    """The figure of some axes as an SVG element, unless it is too long."""
+def _inline(draw: Callable[[], Axes]) -> str | None:
+    """A drawing in a figure of its own as an SVG element, unless it is too long."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+        svg = _svg(draw())
+    return svg if len(svg) <= MOST_CHARACTERS else None
+
+
+def _svg(ax: Axes) -> str:
+    from matplotlib import rc_context
+
     figure = figure_of(ax)
     texts = [patch for patch in ax.patches if hasattr(patch, "words")]
     for patch in texts:
         patch.set_visible(False)
     file = StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    # Settings that would crop the picture, or show the page's own background through it.
+    with rc_context({"savefig.bbox": "standard", "savefig.transparent": False}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # The style of the file would be one of the whole page.
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    # Two pictures of a page have the same names; only what is referred to must be an id.
+    svg = svg.replace('<g id="', '<g data-id="')
     look = "max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt"
     svg = svg.replace("<svg", f'<svg style="{look}"', 1)
     # A hundredth of a point is fine enough.
     svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d+", _rounded, path[0]), svg)
     # Text stays text: it is short so, and can be searched and copied.
     end = svg.rindex("</svg>")
-    svg = svg[:end] + "".join(_text(ax, patch) for patch in texts) + svg[end:]
-    return svg if len(svg) <= MOST_CHARACTERS else None
+    return svg[:end] + "".join(_text(ax, patch) for patch in texts) + svg[end:]
 
 
 def _rounded(number: re.Match[str]) -> str:
@@ -121,7 +135,7 @@ def _individual(distribution: BaseDistribution) -> str:
     if _has_matplotlib() and len(distribution.class_table.names) <= _MOST_NODES // 2:
         from pmdc.report.individual import draw_individual
 
-        picture = _inline(draw_individual(distribution, 0, None, "hamming", None, plain_figure))
+        picture = _inline(partial(draw_individual, distribution, 0, None, "hamming", None, plain_figure))
         if picture is not None:
             return picture
     return _states_table(distribution)

@@ -111,7 +111,8 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]],
         Where it has cycles, edges of greater ``confidence`` (an edge attribute) point downwards first.
     sizes : mapping of node to (width, height)
     most_in_layer : int, default=6
-        The number of boxes in a layer above which those that can stand elsewhere do.
+        The number of boxes in a layer above which those without parents stand further up; above twice as many, those
+        without children stand further down.
 
     Raises
     ------
@@ -181,7 +182,8 @@ def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> d
     """The layer of each node: its topological generation, except for those that have no parents.
 
     These (discrete features above all) stand just above the first of their children, so that fewer edges are
-    long; if too many would stand side by side, some go further up. Nodes without edges come last, in rows.
+    long; if too many would stand side by side, some go further up, and some that have no children further down.
+    Nodes without edges come last, in rows.
     """
     import networkx as nx
 
@@ -197,6 +199,7 @@ def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> d
         layers[node] = min(layers[child] for child in graph.successors(node)) - 1
 
     _spread_roots(layers, sorted(roots, key=graph.out_degree), most)
+    _spread_leaves(layers, [node for node in layers if graph.out_degree(node) == 0], 2 * most)
     first = max(layers.values(), default=-1) + 1
     n_rows = -(-len(alone) // most)
     layers.update({node: first + i * n_rows // len(alone) for i, node in enumerate(alone)})
@@ -216,6 +219,17 @@ def _spread_roots(layers: dict[Node, int], roots: Sequence[Node], most: int) -> 
         layer -= 1
     top = min(layers.values(), default=0)
     layers.update({node: layer - top for node, layer in layers.items()})
+
+
+def _spread_leaves(layers: dict[Node, int], leaves: Sequence[Node], most: int) -> None:
+    """Move nodes without children down from layers that are far too full, into as many as are needed."""
+    for layer in range(max(layers.values(), default=-1) + 1):
+        full = [node for node in leaves if layers[node] == layer]
+        others = sum(other == layer for other in layers.values()) - len(full)
+        room = max(most - others, 1)
+        if len(full) > room:
+            n_layers = -(-len(full) // room)
+            layers.update({node: layer + i * n_layers // len(full) for i, node in enumerate(full)})
 
 
 def _path(edge: Edge, upper: Node, lower: Node, layers: Mapping[Node, int]) -> list[_Item]:

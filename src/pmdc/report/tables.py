@@ -8,7 +8,7 @@ import numpy as np
 
 from pmdc.checks import check_count
 from pmdc.extras import require
-from pmdc.report.canvas import FONT, INK, lines_of, printable, pyplot_figure, set_title, text_width
+from pmdc.report.canvas import contrast, families, lines_of, printable, pyplot_figure, set_title, text_width
 from pmdc.report.individual import percent
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def draw_table(
 
 
 def _text(**options: Any) -> dict[str, Any]:
-    return {"fontsize": _SIZE, "fontfamily": FONT, "color": INK, "parse_math": False} | options
+    return {"fontsize": _SIZE, "fontfamily": families(), "parse_math": False} | options
 
 
 def _new_axes(across: list[str], down: list[str], lines: list[str]) -> Axes:
@@ -78,7 +78,7 @@ def _fill(ax: Axes, table: Any, across: list[str], down: list[str]) -> None:
 
     image = ax.imshow(table, cmap=colormaps["Blues"], vmin=0.0, vmax=1.0, aspect="auto")
     for (i, j), p in np.ndenumerate(table):
-        ink = _contrast(image.cmap(image.norm(p)))
+        ink = contrast(image.cmap(image.norm(p)))
         ax.text(j, i, percent(float(p)), ha="center", va="center", gid=f"cell:{i}:{j}", **_text(color=ink))
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("bottom")
@@ -91,10 +91,3 @@ def _fill(ax: Axes, table: Any, across: list[str], down: list[str]) -> None:
     ax.grid(which="minor", color="white", linewidth=1.5)
     ax.tick_params(which="minor", length=0)
     ax.spines[:].set_visible(False)
-
-
-def _contrast(colour: Any) -> str:
-    """Black or white, whichever stands out more from a colour (relative luminance of WCAG)."""
-    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    luminance = 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2]
-    return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
