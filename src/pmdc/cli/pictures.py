@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pmdc.cli.running import BadInput
 from pmdc.extras import require
-from pmdc.table_files import check_output, replacing
+from pmdc.table_files import check_output
+from pmdc.writing import replacing
 
 PICTURES = (".svg", ".png", ".pdf")
 GRAPHS = (*PICTURES, ".dot", ".gv", ".graphml")
@@ -25,10 +25,7 @@ def write_graph(model: Any, path: Path) -> None:
     """The graph of a model."""
     from pmdc import report
 
-    if not hasattr(model, "graph_"):
-        raise BadInput(f"a {type(model).__name__} has no graph to write.")
-    with replacing(path) as new:
-        report.write_graph(model, new)
+    report.write_graph(model, path)
 
 
 def write_row(joint: Any, path: Path, title: str) -> None:

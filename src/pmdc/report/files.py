@@ -14,6 +14,7 @@ from pmdc.checks import check_choice
 from pmdc.report.canvas import figure_of, plain_figure
 from pmdc.report.consensus import graph_of
 from pmdc.report.graph import draw_in
+from pmdc.writing import replacing
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,11 +62,11 @@ def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = No
     ...     print(path.read_text().splitlines()[0])
     digraph {
     """
-    from pmdc.saving.files import _write
-
     path = Path(path)
     check_choice(f"path={str(path)!r}: the ending", path.suffix.lower(), _WRITERS)
-    _write(path, _WRITERS[path.suffix.lower()](graph_of(model, "model"), title))
+    content = _WRITERS[path.suffix.lower()](graph_of(model, "model"), title)
+    with replacing(path) as new:
+        new.write_bytes(content)
 
 
 def _plain(graph: nx.DiGraph, title: str | None, outside: re.Pattern[str], format_name: str) -> nx.DiGraph:

@@ -8,12 +8,10 @@ import os
 import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import Any, BinaryIO
-from uuid import uuid4
 
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +22,7 @@ from pmdc.saving.consistency import check
 from pmdc.saving.plain import MODELS, Reader, Writer
 from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
+from pmdc.writing import is_special, replacing
 
 FORMAT = 1
 """The version of the format. A change of the plain data raises it; `_read` then brings older data up to date."""
@@ -83,7 +82,11 @@ def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> Non
         check_is_fitted(model)
     except NotFittedError:
         raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before it is saved.") from None
-    _write(Path(path), _archive(model))
+    if is_special(Path(path)):
+        raise ValueError(f"{path} is no regular file: give the name of one.")
+    archive = _archive(model)
+    with replacing(path) as new:
+        new.write_bytes(archive)
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> Any:
@@ -189,34 +192,6 @@ def _complaint(where: str, value: Any) -> str:
         )
     remedy = _REMEDIES.get(where, f"set_params({where}=...) with something that it can hold")
     return f"{where}={value!r} is nothing that a file can hold. Before saving, call {remedy}."
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write beside the place, and put it there at the end."""
-    place = Path(os.path.realpath(path))
-    if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file.")
-    if place.exists() and not place.is_file():
-        raise ValueError(f"{path} is no regular file: give the name of one.")
-    beside = place.with_name(f".{place.name[:50]}.{uuid4().hex[:8]}")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if place.exists():
-            beside.chmod(place.stat().st_mode & 0o777)
-        beside.replace(place)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise type(error)(f"{path} cannot be written: there is no folder {place.parent}. Create it first.") from None
-    except OSError as error:
-        raise type(error)(
-            f"{path} cannot be written: {error.strerror or error}. Choose a place in a folder that can be written to, "
-            "with enough room."
-        ) from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 # Reading --------------------------------------------------------------------------------------------------------

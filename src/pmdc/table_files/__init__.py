@@ -9,7 +9,7 @@ Complaints are `TableFileError`s that name the file, the column, the value and i
 
 from pmdc.table_files.columns import MISSING_WORDS, Cells, Format, TableFile, TableFileError
 from pmdc.table_files.reading import STANDARD_STREAM, SUFFIXES, read_table
-from pmdc.table_files.writing import check_output, replacing, write_table
+from pmdc.table_files.writing import check_output, write_table
 
 __all__ = [
     "MISSING_WORDS",
@@ -21,6 +21,5 @@ __all__ = [
     "TableFileError",
     "check_output",
     "read_table",
-    "replacing",
     "write_table",
 ]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pmdc.extras import require
 from pmdc.table_files.columns import TableFileError
 from pmdc.table_files.reading import EXCEL, STANDARD_STREAM, SUFFIXES
+from pmdc.writing import is_special, replacing
 
 
 def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] = SUFFIXES, option: str = "-o") -> None:
@@ -25,7 +24,7 @@ def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] =
     TableFileError
     """
     path = Path(path)
-    if suffixes and not str(path).lower().endswith(tuple(suffixes)) and not _is_special(path):
+    if suffixes and not str(path).lower().endswith(tuple(suffixes)) and not is_special(path):
         raise TableFileError(f"{option} {path}: the name must end in one of {', '.join(suffixes)}.")
     if str(path).lower().endswith(".parquet"):
         require("pyarrow")
@@ -35,7 +34,7 @@ def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] =
         raise TableFileError(f"{option} {path} is a folder: name a file in it.")
     if not path.parent.is_dir():
         raise TableFileError(f"{option} {path}: there is no folder {path.parent}. Create it first.")
-    if _is_special(path):
+    if is_special(path):
         return
     if path.exists() and not overwrite:
         raise TableFileError(
@@ -46,36 +45,6 @@ def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] =
             pass
     except OSError as error:
         raise TableFileError(f"{option} {path} cannot be written: {error.strerror}.") from None
-
-
-def _is_special(path: Path) -> bool:
-    """A device or a pipe, which cannot be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A new file beside `path` that takes its place at the end; if anything goes wrong, `path` stays as it was."""
-    path = Path(os.path.realpath(path))
-    if _is_special(path):
-        yield path
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix="".join(path.suffixes[-2:]))
-    os.close(handle)
-    new = Path(name)
-    try:
-        yield new
-        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
-        new.chmod(mode & 0o777)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_table(frame: Any, path: str | Path) -> None:
