@@ -38,6 +38,11 @@ BAD_TABLES = {
         "column 'age' mixes numbers and text: 1 of 120 cells are no numbers, 'old' (line 4)",
     ),
     "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "say --decimal ','"),
+    "thousands": (
+        with_column("price", ['"1,000.50"', '"2,100.00"', "7"]),
+        "holds numbers with commas, '1,000.50' (line 2), '2,100.00' (line 3). If",
+    ),
+    "percent": (with_column("share", ["5%", "7.5 %"]), "holds numbers with signs of units or between thousands, '5%'"),
     "missing feature": (
         changed(4, "age", ""),
         "column 'age' has 1 missing value(s), line 4. Every cell needs a value: fill them, leave out the 1 rows that "
@@ -73,6 +78,8 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
     assert "columns 'name', 'my mail' are with another text in every row" in done.err
     assert '--ignore "name,my mail"' in done.err
     assert pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", "--ignore", "name,my mail", "-q").code == 0
+    (tmp_path / "bad.csv").write_text("\n".join([HEADER + ',name,"my, mail"', *rows]))
+    assert '--ignore name --ignore "my, mail".' in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops").err
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 _FEW_VALUES = 10
 """A column of so few different whole numbers may be meant as categories."""
 _NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
+_NUMBER_WITH_SIGNS = re.compile(r"[+-]?[$€£¥]?\s?(?!0\d)(\d{1,3}([.,'’\s]\d{3})+|\d+)([.,]\d+)?\s?[%‰$€£¥]?")
+_MAYBE_MISSING = ("?", "-", "--", ".", "n.a.", "N.A.", "k.A.")
 _MANY_STATES = 20
 """A class variable with more different numbers than this is asked whether it is a quantity."""
 
@@ -89,7 +91,7 @@ def read_training(
     _refuse_empty(table, [*targets, *features])
     for name in targets:
         _refuse_quantity(table, table[name])
-    _refuse_commas(table, [name for name in features if name not in marked])
+    _refuse_signs(table, [name for name in features if name not in marked])
     _refuse_mixed(table, [name for name in features if name not in marked])
     table, dropped = _without_missing(table, targets, features, drop_missing)
     _refuse_single_state(table, targets)
@@ -131,7 +133,8 @@ def _refuse_empty(table: TableFile, names: Sequence[str]) -> None:
     empty = [name for name in names if table[name].looks == "empty"]
     if empty:
         raise BadInput(
-            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: --ignore {_listed(empty)}."
+            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: "
+            f"{_option('--ignore', empty)}."
         )
 
 
@@ -152,16 +155,24 @@ def _refuse_quantity(table: TableFile, cells: Cells) -> None:
         )
 
 
-def _refuse_commas(table: TableFile, names: Sequence[str]) -> None:
-    """Text that is numbers to people: 3,14 or 1,000."""
+def _refuse_signs(table: TableFile, names: Sequence[str]) -> None:
+    """Text that is numbers to people: 3,14 or 1,000 or 12 %."""
     for name in names:
         cells = table[name]
         odd = [str(value) for value in cells.present if cells.number(value) is None]
-        if odd and cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
-            shown = table.examples(cells, cells.not_numbers())
+        if not odd or any(value.lstrip("+-").isdigit() for value in odd):
+            continue
+        told = f"{table.source}, column {name!r} holds numbers with"
+        shown = f"{table.examples(cells, cells.not_numbers())}."
+        if cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
             raise BadInput(
-                f"{table.source}, column {name!r} holds numbers with commas, {shown}. If the comma is the decimal "
-                "sign, say --decimal ','; if it stands between thousands, remove it from the file; if these are names: "
+                f"{told} commas, {shown} If the comma is the decimal sign, say --decimal ','; if it stands between "
+                f"thousands, remove it from the file; if these are names: --discrete {_quoted(name)}."
+            )
+        if all(_NUMBER_WITH_SIGNS.fullmatch(value) for value in odd):
+            raise BadInput(
+                f"{told} signs of units or between thousands, {shown} Remove the signs from the file: a number has "
+                f"digits and the decimal sign {cells.format.decimal!r} (--decimal) alone. If these are names: "
                 f"--discrete {_quoted(name)}."
             )
 
@@ -246,7 +257,7 @@ def _refuse_identifiers(table: TableFile, names: Sequence[str]) -> None:
         cells = table[unique[0]]
         raise BadInput(
             f"{table.source}: {_columns(unique)} with another text in every row, such as {cells.present[0]!r}; nothing "
-            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: --ignore {_listed(unique)}."
+            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: {_option('--ignore', unique)}."
         )
 
 
@@ -258,8 +269,7 @@ def _class_kind(cells: Cells, states: Any) -> Kind:
         notes.append(f"{rarest!r} has {counts[rarest]} row(s)")
     if cells.looks == "whole" and len(counts) > _MANY_STATES:
         notes.append("many; if it is a quantity, cut it into ranges first")
-    if cells.looks == "mixed":
-        notes.append("numbers and text: taken as text")
+    notes += _notes_on_text(cells)
     return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
 
 
@@ -281,7 +291,16 @@ def _feature_kind(cells: Cells, continuous: bool) -> Kind:
         notes.append(f"many values; if they mean little: --ignore {_quoted(cells.name)}")
     if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
         notes.append("leading zeros: taken as text")
+    notes += _notes_on_text(cells)
     return Kind(cells.name, "discrete", f"{n_values} values", "; ".join(notes))
+
+
+def _notes_on_text(cells: Cells) -> list[str]:
+    notes = ["numbers and text: taken as text"] if cells.looks == "mixed" else []
+    doubtful = [value for value in cells.present if value in _MAYBE_MISSING]
+    if doubtful:
+        notes.append(f"{doubtful[0]!r} is a value; if it means 'missing': --missing {doubtful[0]!r}")
+    return notes
 
 
 # With a model -------------------------------------------------------------------------------------------------
@@ -456,6 +475,9 @@ def _quoted(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").replace(".", "").isalnum() else f'"{name}"'
 
 
-def _listed(names: Sequence[str]) -> str:
+def _option(option: str, names: Sequence[str]) -> str:
+    """An option that names columns, as it must be written in a shell."""
+    if any("," in name for name in names):
+        return " ".join(f"{option} {_quoted(name)}" for name in names)
     together = ",".join(names)
-    return together if all(_quoted(name) == name for name in names) else f'"{together}"'
+    return f"{option} {together}" if all(_quoted(name) == name for name in names) else f'{option} "{together}"'
