@@ -230,6 +230,9 @@ def test_files_that_are_not_there(pmdc, folder):
     assert done.code == 2
     assert "there is no file" in done.err
     assert "did you mean 'new.csv'?" in done.err
+    (folder.parent / "there.csv").write_text("mine")
+    done = pmdc("predict", folder / "model.skops", "nwe.csv", "-o", folder.parent / "there.csv", "--force")
+    assert (done.code, "there is no file nwe.csv" in done.err) == (2, True)
     assert "there is no folder" in pmdc("predict", folder / "model.skops", "nowhere/new.csv").err
     assert "is a folder" in pmdc("predict", folder / "model.skops", folder).err
 

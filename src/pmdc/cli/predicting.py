@@ -40,7 +40,12 @@ def run(
     screen = Screen(quiet, data=True)
     if output != STANDARD_STREAM:
         check_output(output, overwrite=force)
-        if source != STANDARD_STREAM and Path(output).exists() and Path(output).samefile(source):
+        if (
+            source != STANDARD_STREAM
+            and Path(source).exists()
+            and Path(output).exists()
+            and Path(output).samefile(source)
+        ):
             raise BadInput(f"-o {output} is the table itself: take another name.")
     model = load_model(path, trust)
     _check(model, loss, proba, top)
