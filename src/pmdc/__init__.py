@@ -26,6 +26,18 @@ __all__ = [
 ]
 
 # Imported when they are asked for, so that the command line can answer at once.
+_MODULES = (
+    "baselines",
+    "datasets",
+    "evaluation",
+    "inference",
+    "learners",
+    "metrics",
+    "model_selection",
+    "report",
+    "saving",
+    "search",
+)
 _HOMES = {
     "GBNC": "pmdc.classifier",
     "BinaryRelevance": "pmdc.baselines",
@@ -38,6 +50,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"pmdc.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pmdc' has no attribute {name!r}")
     globals()[name] = value = getattr(import_module(_HOMES[name]), name)
@@ -45,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -1,5 +1,7 @@
 """Mistakes of users: a clear message, the right exit code, no traceback and no file."""
 
+import json
+
 import pytest
 
 import pmdc as library
@@ -129,6 +131,7 @@ def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkey
         (".", "is a folder"),
         ("-", "a model cannot be written to the standard output"),
         ("/proc/m.skops", "cannot be written"),
+        ("/dev/null", "is no regular file"),
     ]:
         done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)
         assert done.code == 2
@@ -249,6 +252,7 @@ def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
     done = pmdc("evaluate", folder / "model.skops", "c.csv")
     assert done.code == 0
     assert "infinite" in done.out
+    assert "None" in str(json.loads(pmdc("evaluate", folder / "model.skops", "c.csv", "--json", "-q").out))
     assert "states that the model does not know" in done.err
 
 

@@ -35,11 +35,11 @@ def run(
     for note in table.notes:
         screen.note("evaluate", note)
     used = read_features(table, model, drop_missing, needed=model._classes.names)
-    if used.dropped:
-        screen.note("evaluate", f"{used.dropped} of {table.n_rows} rows have missing values and are left out.")
+    if used.left_out:
+        screen.note("evaluate", used.left_out)
     Y, more = read_outcomes(used.table, model)
-    for note in [*used.notes, *more]:
-        screen.note("evaluate", note)
+    for warning in [*used.warnings, *more]:
+        screen.warn("evaluate", warning)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         judgement = judge(model, used.X, Y)

@@ -51,6 +51,8 @@ class Training:
     Y: Any
     kinds: list[Kind]
     dropped: int
+    left_out: str
+    """What to tell of the rows that are dropped, if there are any."""
 
 
 # Fitting ------------------------------------------------------------------------------------------------------
@@ -93,7 +95,8 @@ def read_training(
         _refuse_quantity(table, table[name])
     _refuse_signs(table, [name for name in features if name not in marked])
     _refuse_mixed(table, [name for name in features if name not in marked])
-    table, dropped = _without_missing(table, targets, features, drop_missing)
+    n_rows = table.n_rows
+    table, left_out = _without_missing(table, targets, features, drop_missing)
     _refuse_single_state(table, targets)
     continuous = [name for name in features if name not in marked and table[name].looks in ("whole", "number")]
     _refuse_identifiers(table, [name for name in features if name not in continuous])
@@ -107,7 +110,7 @@ def read_training(
     kinds = [_class_kind(table[name], Y[name]) for name in targets]
     kinds += [_feature_kind(table[name], name in continuous) for name in features]
     kinds += [Kind(name, "ignored", "") for name in ignored]
-    return Training(X, Y, kinds, dropped)
+    return Training(X, Y, kinds, n_rows - table.n_rows, left_out)
 
 
 def _own_states(cells: Cells) -> list[Any]:
@@ -205,12 +208,12 @@ def _is_mixed(cells: Cells) -> bool:
 
 def _without_missing(
     table: TableFile, targets: Sequence[str], features: Sequence[str], drop: bool
-) -> tuple[TableFile, int]:
+) -> tuple[TableFile, str]:
     """The rows without missing values, if the user wants that; otherwise there must be no others."""
     gaps = {name: table[name].missing() for name in (*targets, *features)}
     gaps = {name: missing for name, missing in gaps.items() if missing.any()}
     if not gaps:
-        return table, 0
+        return table, ""
     kept = ~reduce(np.logical_or, gaps.values())
     if not drop:
         raise BadInput(_missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
@@ -220,7 +223,7 @@ def _without_missing(
             f"{table.source}: every row has a missing value, most of them in column {worst!r}: leave it out (--ignore "
             f"{_quoted(worst)})."
         )
-    return table.rows(kept), int((~kept).sum())
+    return table.rows(kept), told_left_out(table, kept)
 
 
 def _missing_words(
@@ -312,8 +315,11 @@ class Fitting:
 
     X: Any
     table: TableFile
-    dropped: int
-    notes: list[str]
+    rows: npt.NDArray[np.int64]
+    """Their places in the table that was read, from 0."""
+    left_out: str
+    """What to tell of rows with missing values, if there are any."""
+    warnings: list[str]
 
 
 def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequence[str] = ()) -> Fitting:
@@ -331,17 +337,17 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
     gaps = {name: table[name].missing(states.get(name, ())) for name in known.names}
     gaps |= {name: table[name].missing(_states_of(model, name)) for name in needed}
     gaps = {name: missing for name, missing in gaps.items() if missing.any()}
-    dropped = 0
+    kept, left_out = np.ones(table.n_rows, dtype=bool), ""
     if gaps:
         kept = ~reduce(np.logical_or, gaps.values())
-        dropped = int((~kept).sum())
         if not drop_missing:
-            raise BadInput(_missing_words(table, gaps, dropped, needed))
+            raise BadInput(_missing_words(table, gaps, int((~kept).sum()), needed))
         if not kept.any():
             raise BadInput(f"{table.source}: every row has a missing value, the first in column {next(iter(gaps))!r}.")
+        left_out = told_left_out(table, kept)
         table = table.rows(kept)
     columns: dict[str, Any] = {}
-    notes: list[str] = []
+    warnings: list[str] = []
     used = {known.discrete_names[j] for j in model._used_discrete()}
     for name in known.names:
         cells = table[name]
@@ -359,7 +365,7 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
         here = set(states[name])
         unseen = np.fromiter((value not in here for value in values), dtype=bool, count=len(values))
         if unseen.any() and name in used:
-            notes.append(
+            warnings.append(
                 f"column {name!r} holds values that the model has not seen, in {int(unseen.sum())} row(s): "
                 f"{table.examples(cells, unseen)}. {model._unseen_answer()}"
             )
@@ -368,7 +374,12 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
     X = pd.DataFrame(columns)
     if not hasattr(model, "feature_names_in_"):  # it was fitted on an array, whose columns have no names
         X = X.astype(object).to_numpy() if states else X.to_numpy()
-    return Fitting(X, table, dropped, notes)
+    return Fitting(X, table, np.flatnonzero(kept), left_out, warnings)
+
+
+def told_left_out(table: TableFile, kept: Mask) -> str:
+    """What to tell of rows that are left out."""
+    return f"{int((~kept).sum())} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
 
 
 def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
