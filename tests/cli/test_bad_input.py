@@ -100,6 +100,8 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
         (["-c", "mood", "--encoding", "utf8x"], "--encoding utf8x is not known"),
         (["-c", "mood", "--encoding", "utf-16"], "is not utf-16 text"),
         (["-c", "mood", "--jobs", "0"], "--jobs 0"),
+        (["-c", "mood", "--time-limit", "0"], "--time-limit 0"),
+        (["-c", "mood", "--test-size", "0.001"], "give a share between 0.01 and 0.99"),
         (["-c", "mood", "--estimator", "bayes"], "'bayes' is not one of"),
         (["-c", "mood", "--max-parents", "-1"], "--max-parents"),
     ],

@@ -165,7 +165,7 @@ def test_a_model_reads_values_as_it_has_learned_them(pmdc, tmp_path, train, new,
     )
     (tmp_path / "b.csv").write_text("code,x\n" + "\n".join(f"{value},3" for value in new) + "\n")
     model = library.load("m.skops")
-    from pmdc.cli.kinds import read_features
+    from pmdc.cli.matching import read_features
     from pmdc.table_files import read_table
 
     used = read_features(read_table("b.csv"), model, drop_missing=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pmdc.cli.display import Screen, print_json, show_losses, show_variables
 from pmdc.cli.judging import Judgement, as_json, judge
-from pmdc.cli.kinds import read_features, read_outcomes, require_classes
+from pmdc.cli.matching import read_features, read_outcomes, require_classes
 from pmdc.cli.models import load_model
 from pmdc.cli.pictures import PICTURES, check_picture, write_calibration
 from pmdc.cli.running import work

@@ -79,6 +79,8 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
         raise BadInput(f"-o {output} is the table itself: take another name.")
     if settings.test_size is not None and not 0 < settings.test_size < 1:
         raise BadInput(f"--test-size {settings.test_size:g} must be a share of the rows between 0 and 1, such as 0.2.")
+    if settings.time_limit == 0:
+        raise BadInput("--time-limit 0: give more seconds than that, or no limit.")
     if settings.jobs == 0:
         raise BadInput("--jobs 0: give a number of processes, or -1 for all cores.")
 

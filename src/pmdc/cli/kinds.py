@@ -1,4 +1,4 @@
-"""From the columns of a file to what a model takes: features and class variables, their kinds and their states."""
+"""From the columns of a file to what a new model takes: features and class variables, their kinds and their states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import shorten, suggest
+from pmdc.checks import shorten
 from pmdc.cli.running import BadInput
 from pmdc.extras import require
 from pmdc.table_files import Cells, TableFile
@@ -53,9 +53,6 @@ class Training:
     dropped: int
     left_out: str
     """What to tell of the rows that are dropped, if there are any."""
-
-
-# Fitting ------------------------------------------------------------------------------------------------------
 
 
 def chosen(table: TableFile, given: Sequence[str], option: str) -> list[str]:
@@ -170,13 +167,13 @@ def _refuse_signs(table: TableFile, names: Sequence[str]) -> None:
         if cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
             raise BadInput(
                 f"{told} commas, {shown} If the comma is the decimal sign, say --decimal ','; if it stands between "
-                f"thousands, remove it from the file; if these are names: --discrete {_quoted(name)}."
+                f"thousands, remove it from the file; if these are names: --discrete {quoted(name)}."
             )
         if all(_NUMBER_WITH_SIGNS.fullmatch(value) for value in odd):
             raise BadInput(
                 f"{told} signs of units or between thousands, {shown} Remove the signs from the file: a number has "
                 f"digits and the decimal sign {cells.format.decimal!r} (--decimal) alone. If these are names: "
-                f"--discrete {_quoted(name)}."
+                f"--discrete {quoted(name)}."
             )
 
 
@@ -190,12 +187,13 @@ def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
     raise BadInput(
         f"{table.source}, column {cells.name!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are no "
         f"numbers, {table.examples(cells, odd)}. Correct them, name the words that mean 'missing' (--missing "
-        f"{_first_odd(cells)!r}), make it categories (--discrete {_quoted(cells.name)}) or leave it out (--ignore "
-        f"{_quoted(cells.name)}).{others}"
+        f"{first_odd(cells)!r}), make it categories (--discrete {quoted(cells.name)}) or leave it out (--ignore "
+        f"{quoted(cells.name)}).{others}"
     )
 
 
-def _first_odd(cells: Cells) -> str:
+def first_odd(cells: Cells) -> str:
+    """The first value that is no number."""
     return str(next(value for value in cells.present if cells.number(value) is None))
 
 
@@ -216,19 +214,20 @@ def _without_missing(
         return table, ""
     kept = ~reduce(np.logical_or, gaps.values())
     if not drop:
-        raise BadInput(_missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
+        raise BadInput(missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
     if not kept.any():
         worst = max(gaps, key=lambda name: gaps[name].sum())
         raise BadInput(
             f"{table.source}: every row has a missing value, most of them in column {worst!r}: leave it out (--ignore "
-            f"{_quoted(worst)})."
+            f"{quoted(worst)})."
         )
     return table.rows(kept), told_left_out(table, kept)
 
 
-def _missing_words(
+def missing_words(
     table: TableFile, gaps: Mapping[str, Mask], n_rows: int, targets: Sequence[str] = (), ignore: str = ""
 ) -> str:
+    """What to say of missing values, given where they are."""
     name, missing = next(iter(gaps.items()))
     what = "class variable" if name in targets else "column"
     told = f"{table.source}, {what} {name!r} has {int(missing.sum())} missing value(s), {table.where(missing)}"
@@ -237,11 +236,16 @@ def _missing_words(
         told += f"; so have {', '.join(others)}{', ...' if len(gaps) > 6 else ''}"
     remedies = [f"fill them, leave out the {n_rows} rows that have any (--drop-missing)"]
     if ignore and name not in targets:
-        remedies.append(f"leave out the column ({ignore} {_quoted(name)})")
+        remedies.append(f"leave out the column ({ignore} {quoted(name)})")
     words = sorted({str(table[name].values[c]) for c in np.unique(table[name].codes[missing]) if c >= 0} - {""})
     if words:
         remedies.append(f"say that {words[0]!r} is a value like others (--missing '')")
     return f"{told}. Every cell needs a value: {', '.join(remedies[:-1])}{' or ' * (len(remedies) > 1)}{remedies[-1]}."
+
+
+def told_left_out(table: TableFile, kept: Mask) -> str:
+    """What to tell of rows that are left out."""
+    return f"{int((~kept).sum())} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
 
 
 def _refuse_single_state(table: TableFile, targets: Sequence[str]) -> None:
@@ -284,14 +288,14 @@ def _feature_kind(cells: Cells, continuous: bool) -> Kind:
         if n_values == 1:
             notes.append("the same in all rows")
         elif cells.looks == "whole" and n_values == len(cells) > _FEW_VALUES:
-            notes.append(f"an identifier? --ignore {_quoted(cells.name)}")
+            notes.append(f"an identifier? --ignore {quoted(cells.name)}")
         elif n_values <= _FEW_VALUES and (numbers == np.floor(numbers)).all():
-            notes.append(f"{n_values} values; if they are codes: --discrete {_quoted(cells.name)}")
+            notes.append(f"{n_values} values; if they are codes: --discrete {quoted(cells.name)}")
         return Kind(cells.name, "continuous", shown, "; ".join(notes))
     if n_values == 1:
         notes.append("the same in all rows")
     elif n_values > max(_MANY_STATES, len(cells) / 5):
-        notes.append(f"many values; if they mean little: --ignore {_quoted(cells.name)}")
+        notes.append(f"many values; if they mean little: --ignore {quoted(cells.name)}")
     if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
         notes.append("leading zeros: taken as text")
     notes += _notes_on_text(cells)
@@ -306,170 +310,6 @@ def _notes_on_text(cells: Cells) -> list[str]:
     return notes
 
 
-# With a model -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """The rows of a table that a model can be asked about."""
-
-    X: Any
-    table: TableFile
-    rows: npt.NDArray[np.int64]
-    """Their places in the table that was read, from 0."""
-    left_out: str
-    """What to tell of rows with missing values, if there are any."""
-    warnings: list[str]
-
-
-def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequence[str] = ()) -> Fitting:
-    """The features of a table in the types that a model was fitted with.
-
-    Parameters
-    ----------
-    needed : list of str
-        Other columns, in which no value may be missing.
-    """
-    pd = require("pandas")
-    known = model._features
-    _refuse_absent(table, known.names)
-    states = dict(zip(known.discrete_names, [list(s.tolist()) for s in known.states], strict=True))
-    gaps = {name: table[name].missing(states.get(name, ())) for name in known.names}
-    gaps |= {name: table[name].missing(_states_of(model, name)) for name in needed}
-    gaps = {name: missing for name, missing in gaps.items() if missing.any()}
-    kept, left_out = np.ones(table.n_rows, dtype=bool), ""
-    if gaps:
-        kept = ~reduce(np.logical_or, gaps.values())
-        if not drop_missing:
-            raise BadInput(_missing_words(table, gaps, int((~kept).sum()), needed))
-        if not kept.any():
-            raise BadInput(f"{table.source}: every row has a missing value, the first in column {next(iter(gaps))!r}.")
-        left_out = told_left_out(table, kept)
-        table = table.rows(kept)
-    columns: dict[str, Any] = {}
-    warnings: list[str] = []
-    used = {known.discrete_names[j] for j in model._used_discrete()}
-    for name in known.names:
-        cells = table[name]
-        if name not in states:
-            odd = cells.not_numbers()
-            if odd.any():
-                raise BadInput(
-                    f"{table.source}, column {name!r} was a number when the model was fitted, but {int(odd.sum())} of "
-                    f"{len(cells)} cells are not: {table.examples(cells, odd)}. Correct them, or say what they mean: "
-                    f"--missing {_first_odd(cells)!r} --drop-missing."
-                )
-            columns[name] = cells.numbers().astype(float)
-            continue
-        values = cells.as_known(states[name])
-        here = set(states[name])
-        unseen = np.fromiter((value not in here for value in values), dtype=bool, count=len(values))
-        if unseen.any() and name in used:
-            warnings.append(
-                f"column {name!r} holds values that the model has not seen, in {int(unseen.sum())} row(s): "
-                f"{table.examples(cells, unseen)}. {model._unseen_answer()}"
-            )
-        more = list(dict.fromkeys(value for value, new in zip(values, unseen, strict=True) if new))
-        columns[name] = pd.Categorical(values, categories=pd.Index([*states[name], *more], dtype=object))
-    X = pd.DataFrame(columns)
-    if not hasattr(model, "feature_names_in_"):  # it was fitted on an array, whose columns have no names
-        X = X.astype(object).to_numpy() if states else X.to_numpy()
-    return Fitting(X, table, np.flatnonzero(kept), left_out, warnings)
-
-
-def told_left_out(table: TableFile, kept: Mask) -> str:
-    """What to tell of rows that are left out."""
-    return f"{int((~kept).sum())} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
-
-
-def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
-    """The class variables of a table in the types that a model knows, and what is to be said of them."""
-    pd = require("pandas")
-    columns = {}
-    notes = []
-    for name in model._classes.names:
-        states = _states_of(model, name)
-        columns[name] = table[name].as_known(states)
-        here = set(states)
-        odd = np.fromiter((value not in here for value in columns[name]), dtype=bool, count=table.n_rows)
-        if odd.all():
-            raise BadInput(
-                f"{table.source}, class variable {name!r}: none of its values ({table.examples(table[name], odd)}) is "
-                f"a state of the model; these are {shorten([str(state) for state in states])}."
-            )
-        if odd.any():
-            notes.append(
-                f"class variable {name!r} has states that the model does not know, in {int(odd.sum())} row(s): "
-                f"{table.examples(table[name], odd)}. They count as wrong, and have probability zero."
-            )
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}), notes
-
-
-def _refuse_absent(table: TableFile, names: Sequence[str]) -> None:
-    absent = [name for name in names if name not in table.names]
-    if absent:
-        more = f" (and {len(absent) - 1} more: {shorten(absent[1:], 5)})" if len(absent) > 1 else ""
-        raise BadInput(
-            f"{table.source} lacks the column {absent[0]!r}, which the model was fitted with{more}"
-            + suggest(absent[0], table.names)
-        )
-
-
-def require_classes(table: TableFile, model: Any) -> None:
-    """Refuse a table without the class variables of a model."""
-    _refuse_absent(table, model._classes.names)
-
-
-def _states_of(model: Any, name: str) -> list[Any]:
-    classes = model._classes
-    return list(classes.states[classes.names.index(name)].tolist())
-
-
-def read_given(given: Sequence[str], model: Any, table: TableFile) -> dict[str, Any]:
-    """What is known of the class variables: ``name=state``, or ``name=@column`` for a column of the table."""
-    names = model._classes.names
-    known: dict[str, Any] = {}
-    for text in given:
-        fitting = [name for name in names if text.startswith(f"{name}=")]
-        if not fitting:
-            name, sign, _ = text.partition("=")
-            if not sign:
-                raise BadInput(f"--given {text!r}: say which state is known, as in --given {_quoted(names[0])}=STATE.")
-            raise BadInput(f"--given {text!r}: {name!r} is no class variable of the model" + suggest(name, names))
-        name = max(fitting, key=len)
-        if name in known:
-            raise BadInput(f"--given names {name!r} twice: give each class variable once.")
-        value = text[len(name) + 1 :]
-        if value.startswith("@"):
-            known[name] = _given_column(table, value[1:], model, name)
-            continue
-        states = _states_of(model, name)
-        found = [state for state in states if str(state) == value]
-        if not found:
-            raise BadInput(
-                f"--given {text!r}: {value!r} is no state of {name!r}"
-                + suggest(value, [str(state) for state in states])
-            )
-        known[name] = found[0]
-    return known
-
-
-def _given_column(table: TableFile, column: str, model: Any, name: str) -> list[Any]:
-    """One state for each row; a missing cell says that nothing is known."""
-    table.require([column], f"--given {name}=@{column}")
-    states, cells = _states_of(model, name), table[column]
-    missing = cells.missing(states)
-    values = [None if gone else v for v, gone in zip(cells.as_known(states), missing, strict=True)]
-    here = set(states)
-    odd = np.fromiter((v is not None and v not in here for v in values), dtype=bool, count=len(values))
-    if odd.any():
-        raise BadInput(
-            f"--given {name}=@{column}: {table.examples(cells, odd)} of {table.source} is no state of {name!r}; these "
-            f"are {shorten([str(state) for state in states])}."
-        )
-    return values
-
-
 # Words --------------------------------------------------------------------------------------------------------
 
 
@@ -481,7 +321,7 @@ def _it(names: Sequence[str]) -> str:
     return "it" if len(names) == 1 else "them"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A name as it must be written in a shell."""
     return name if name.replace("_", "").replace("-", "").replace(".", "").isalnum() else f'"{name}"'
 
@@ -489,6 +329,6 @@ def _quoted(name: str) -> str:
 def _option(option: str, names: Sequence[str]) -> str:
     """An option that names columns, as it must be written in a shell."""
     if any("," in name for name in names):
-        return " ".join(f"{option} {_quoted(name)}" for name in names)
+        return " ".join(f"{option} {quoted(name)}" for name in names)
     together = ",".join(names)
-    return f"{option} {together}" if all(_quoted(name) == name for name in names) else f'{option} "{together}"'
+    return f"{option} {together}" if all(quoted(name) == name for name in names) else f'{option} "{together}"'

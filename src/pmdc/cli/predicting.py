@@ -14,7 +14,8 @@ import numpy as np
 from pmdc.checks import shorten
 from pmdc.cli.display import Screen
 from pmdc.cli.judging import blocks, rows_of
-from pmdc.cli.kinds import Fitting, chosen, read_features, read_given
+from pmdc.cli.kinds import chosen
+from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model
 from pmdc.cli.running import BadInput, work
 from pmdc.extras import require
@@ -104,7 +105,7 @@ def _kept(table: TableFile, keep: Sequence[str], model: Any) -> list[str]:
     return names
 
 
-def _tell(screen: Screen, used: Fitting, model: Any, given: Sequence[str]) -> None:
+def _tell(screen: Screen, used: Matched, model: Any, given: Sequence[str]) -> None:
     table = used.table
     if used.left_out:
         screen.note("predict", used.left_out)
@@ -159,7 +160,7 @@ def _as_pandas(predicted: Any, names: Sequence[str]) -> Any:
     return pd.DataFrame(np.asarray(predicted).reshape(len(predicted), -1), columns=list(names)).infer_objects()
 
 
-def _tops(model: Any, used: Fitting, known: dict[str, Any], k: int) -> Any:
+def _tops(model: Any, used: Matched, known: dict[str, Any], k: int) -> Any:
     """The k most probable outcomes of each row, one below the other."""
     pd = require("pandas")
     outcomes, chances = [], []

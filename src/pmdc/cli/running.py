@@ -142,7 +142,7 @@ class _Signals:
             self.last = number
             raise KeyboardInterrupt
 
-    def pass_on(self, number: int, frame: Any) -> None:
+    def interrupt(self, number: int, frame: Any) -> None:
         self.stop(signal.SIGINT, frame)
 
 
@@ -163,7 +163,7 @@ def _interruptible() -> Iterator[_Signals]:
         signal.signal(number, signals.stop)
     try:
         if signal.SIGINT in before and hasattr(signal, "pthread_sigmask"):
-            with _interruptible_alone(signals.pass_on):
+            with _interruptible_alone(signals.interrupt):
                 yield signals
         else:
             yield signals

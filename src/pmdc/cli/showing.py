@@ -11,7 +11,7 @@ import numpy as np
 from rich.markup import escape
 
 from pmdc.cli.display import Screen, _table, print_json, show_graph, show_row, structure_json, structure_words
-from pmdc.cli.kinds import read_features, read_given
+from pmdc.cli.matching import read_features, read_given
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, write_graph, write_row
 from pmdc.cli.running import BadInput, work
