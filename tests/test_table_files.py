@@ -153,6 +153,7 @@ def test_parquet_keeps_its_types(tmp_path):
     assert table["t"].missing().tolist() == [False, True]
     assert table["n"].as_known(["1", "2"]) == ["1", "2"]
     assert table["b"].as_known([False, True]) == [True, False]
+    assert table["b"].as_known(["FALSE", "TRUE"]) == ["TRUE", "FALSE"]
 
 
 def test_a_file_is_replaced_as_a_whole_or_stays(tmp_path):

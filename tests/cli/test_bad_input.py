@@ -42,9 +42,9 @@ BAD_TABLES = {
     "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "say --decimal ','"),
     "thousands": (
         with_column("price", ['"1,000.50"', '"2,100.00"', "7"]),
-        "holds numbers with commas, '1,000.50' (line 2), '2,100.00' (line 3). If",
+        "holds numbers with other signs, '1,000.50' (line 2), '2,100.00' (line 3). If",
     ),
-    "percent": (with_column("share", ["5%", "7.5 %"]), "holds numbers with signs of units or between thousands, '5%'"),
+    "percent": (with_column("share", ["5%", "7.5 %"]), "holds numbers with other signs, '5%'"),
     "missing feature": (
         changed(4, "age", ""),
         "column 'age' has 1 missing value(s), line 4. Every cell needs a value: fill them, leave out the 1 rows that "
@@ -182,6 +182,10 @@ def test_a_failure_while_writing_leaves_what_was_there(pmdc, tmp_path, folder, m
         ("age,income,site,color\n1,2,007,red\n", "did you mean 'color'?"),
         ("age,income,site,colour\n1,2,007,red\nold,2,007,red\n", "column 'age' was a number when the model was fitted"),
         ("age,income,site,colour\n1,2,007,red\n,2,007,red\n", "column 'age' has 1 missing value(s), line 3"),
+        (
+            "age;income;site;colour\n1;2,5;007;red\n",
+            "'2,5' (line 2). If the comma is the decimal sign, say --decimal ','",
+        ),
         ("age,income,site,colour\n1,2,007,NA\n", "column 'colour' has 1 missing value(s), line 2"),
     ],
 )
@@ -261,6 +265,9 @@ def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
 def test_show_asks_for_a_row_that_is_there(pmdc, folder):
     done = pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "31")
     assert (done.code, "has 30 rows" in done.err) == (2, True)
+    (folder / "gap.csv").write_text("age,income,site,colour\n1,,007,red\n")
+    done = pmdc("show", folder / "model.skops", "--row", folder / "gap.csv")
+    assert done.err.endswith("line 2. Every cell needs a value: fill them.\n"), "there is no --drop-missing"
     assert "name its table with --row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
 
 

@@ -48,7 +48,8 @@ def run(
             warnings.simplefilter("ignore", UserWarning)
             write_calibration(model, used.X, Y, plot)
     if json:
-        print_json({"model_file": str(path), "table": source, **as_json(judgement)})
+        dropped = table.n_rows - used.table.n_rows
+        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **as_json(judgement)})
     else:
         _report(screen, judgement, used.table.source)
 

@@ -156,25 +156,37 @@ def _refuse_quantity(table: TableFile, cells: Cells) -> None:
 
 
 def _refuse_signs(table: TableFile, names: Sequence[str]) -> None:
-    """Text that is numbers to people: 3,14 or 1,000 or 12 %."""
     for name in names:
         cells = table[name]
-        odd = [str(value) for value in cells.present if cells.number(value) is None]
-        if not odd or any(value.lstrip("+-").isdigit() for value in odd):
-            continue
-        told = f"{table.source}, column {name!r} holds numbers with"
-        shown = f"{table.examples(cells, cells.not_numbers())}."
-        if cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
+        advice = signs_advice(cells)
+        if advice:
             raise BadInput(
-                f"{told} commas, {shown} If the comma is the decimal sign, say --decimal ','; if it stands between "
-                f"thousands, remove it from the file; if these are names: --discrete {quoted(name)}."
-            )
-        if all(_NUMBER_WITH_SIGNS.fullmatch(value) for value in odd):
-            raise BadInput(
-                f"{told} signs of units or between thousands, {shown} Remove the signs from the file: a number has "
-                f"digits and the decimal sign {cells.format.decimal!r} (--decimal) alone. If these are names: "
+                f"{table.source}, column {name!r} holds numbers with other signs, "
+                f"{table.examples(cells, cells.not_numbers())}. {advice}; if these are names: "
                 f"--discrete {quoted(name)}."
             )
+
+
+def signs_advice(cells: Cells) -> str:
+    """What to do about text that is numbers to people, such as 3,14 or 1,000 or 12 %; nothing where it is not."""
+    odd = [str(value) for value in cells.present if cells.number(value) is None]
+    if any(value.lstrip("+-").isdigit() for value in odd):  # codes with leading zeros
+        return ""
+
+    def most(pattern: re.Pattern[str]) -> bool:
+        return sum(pattern.fullmatch(value) is not None for value in odd) > 0.8 * len(odd)
+
+    if cells.format.decimal == "." and most(_NUMBER_WITH_COMMA):
+        return (
+            "If the comma is the decimal sign, say --decimal ','; if it stands between thousands, remove it from the "
+            "file"
+        )
+    if most(_NUMBER_WITH_SIGNS):
+        return (
+            "Remove the signs of units and between thousands from the file: a number has digits and the decimal sign "
+            f"{cells.format.decimal!r} (--decimal) alone"
+        )
+    return ""
 
 
 def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
@@ -214,7 +226,7 @@ def _without_missing(
         return table, ""
     kept = ~reduce(np.logical_or, gaps.values())
     if not drop:
-        raise BadInput(missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
+        raise BadInput(missing_words(table, gaps, int((~kept).sum()), targets, "--ignore", "--drop-missing"))
     if not kept.any():
         worst = max(gaps, key=lambda name: gaps[name].sum())
         raise BadInput(
@@ -225,20 +237,27 @@ def _without_missing(
 
 
 def missing_words(
-    table: TableFile, gaps: Mapping[str, Mask], n_rows: int, targets: Sequence[str] = (), ignore: str = ""
+    table: TableFile,
+    gaps: Mapping[str, Mask],
+    n_rows: int,
+    targets: Sequence[str] = (),
+    ignore: str = "",
+    drop: str = "",
 ) -> str:
-    """What to say of missing values, given where they are."""
+    """What to say of missing values, given where they are; `ignore` and `drop` are options that would help."""
     name, missing = next(iter(gaps.items()))
     what = "class variable" if name in targets else "column"
     told = f"{table.source}, {what} {name!r} has {int(missing.sum())} missing value(s), {table.where(missing)}"
     if len(gaps) > 1:
         others = [f"{other!r} ({int(mask.sum())})" for other, mask in list(gaps.items())[1:6]]
         told += f"; so have {', '.join(others)}{', ...' if len(gaps) > 6 else ''}"
-    remedies = [f"fill them, leave out the {n_rows} rows that have any (--drop-missing)"]
+    remedies = ["fill them"]
+    if drop:
+        remedies.append(f"leave out the {n_rows} rows that have any ({drop})")
     if ignore and name not in targets:
         remedies.append(f"leave out the column ({ignore} {quoted(name)})")
     words = sorted({str(table[name].values[c]) for c in np.unique(table[name].codes[missing]) if c >= 0} - {""})
-    if words:
+    if words and table[name].looks not in ("whole", "number"):
         remedies.append(f"say that {words[0]!r} is a value like others (--missing '')")
     return f"{told}. Every cell needs a value: {', '.join(remedies[:-1])}{' or ' * (len(remedies) > 1)}{remedies[-1]}."
 

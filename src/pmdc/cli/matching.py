@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.checks import shorten, suggest
-from pmdc.cli.kinds import first_odd, missing_words, quoted, told_left_out
+from pmdc.cli.kinds import first_odd, missing_words, quoted, signs_advice, told_left_out
 from pmdc.cli.running import BadInput
 from pmdc.extras import require
 from pmdc.table_files import TableFile
@@ -30,11 +30,13 @@ class Matched:
     warnings: list[str]
 
 
-def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequence[str] = ()) -> Matched:
+def read_features(table: TableFile, model: Any, drop_missing: bool | None, needed: Sequence[str] = ()) -> Matched:
     """The features of a table in the types that a model was fitted with.
 
     Parameters
     ----------
+    drop_missing : bool or None
+        Whether rows with missing values are left out; None if the command has no option for it.
     needed : list of str
         Other columns, in which no value may be missing.
     """
@@ -49,7 +51,8 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
     if gaps:
         kept = ~reduce(np.logical_or, gaps.values())
         if not drop_missing:
-            raise BadInput(missing_words(table, gaps, int((~kept).sum()), needed))
+            drop = "" if drop_missing is None else "--drop-missing"
+            raise BadInput(missing_words(table, gaps, int((~kept).sum()), needed, drop=drop))
         if not kept.any():
             raise BadInput(f"{table.source}: every row has a missing value, the first in column {next(iter(gaps))!r}.")
         left_out = told_left_out(table, kept)
@@ -62,10 +65,12 @@ def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequ
         if name not in states:
             odd = cells.not_numbers()
             if odd.any():
+                advice = signs_advice(cells) or "Correct them"
+                if advice == "Correct them" and drop_missing is not None:
+                    advice += f", or say what they mean: --missing {first_odd(cells)!r} --drop-missing"
                 raise BadInput(
                     f"{table.source}, column {name!r} was a number when the model was fitted, but {int(odd.sum())} of "
-                    f"{len(cells)} cells are not: {table.examples(cells, odd)}. Correct them, or say what they mean: "
-                    f"--missing {first_odd(cells)!r} --drop-missing."
+                    f"{len(cells)} cells are not: {table.examples(cells, odd)}. {advice}."
                 )
             columns[name] = cells.numbers().astype(float)
             continue

@@ -110,7 +110,7 @@ def _one_row(
     if index > table.n_rows:
         raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows.")
     alone = table.rows(np.arange(table.n_rows) == index - 1)
-    used = read_features(alone, model, drop_missing=False)
+    used = read_features(alone, model, drop_missing=None)
     known = read_given(given, model, alone)
     for warning in used.warnings:
         screen.warn("show", warning)

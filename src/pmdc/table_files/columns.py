@@ -212,6 +212,8 @@ class Cells:
 
         def to_state(value: Any) -> Any:
             text = value if isinstance(value, str) else _text(value)
+            if isinstance(value, bool):  # TRUE in text that Excel has written, and the like
+                text = next((str(state) for state in states if str(state).lower() == text.lower()), text)
             return trimmed.get(text, text)
 
         return self.convert(to_state)
