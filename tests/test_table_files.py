@@ -123,6 +123,11 @@ def test_lines_before_the_header(tmp_path):
     assert [table.where([i]) for i in range(2)] == ["row 3", "row 5"]
 
 
+def test_numbers_as_they_are_written(tmp_path):
+    assert table_of(tmp_path, "a\n1.10\n1e5\n\n2\nNA\n")["a"].as_written() == ["1.10", "1e5", "2", "NA"]
+    assert table_of(tmp_path, "a;b\n1,10;x\n,5;y\n", decimal=",")["a"].as_written() == ["1.10", ".5"]
+
+
 def test_a_missing_truth_value_is_neither(tmp_path):
     assert table_of(tmp_path, "a,b\n1,True\n2,\n3,False\n")["b"].own_type() == [True, None, False]
 

@@ -19,7 +19,7 @@ from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model
 from pmdc.cli.running import BadInput, work
 from pmdc.extras import require
-from pmdc.table_files import STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
+from pmdc.table_files import EXCEL, STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
 
 _OF_TOP = ("row", "rank", "probability")
 """Columns beside the outcomes that ``--top`` lists."""
@@ -64,10 +64,10 @@ def run(
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         if top is None:
             frame = _predictions(model, used.X, used.table.n_rows, loss, known, proba)
-            frame = _beside(used.table, kept, frame, np.arange(used.table.n_rows))
+            frame = _beside(used.table, kept, frame, output, np.arange(used.table.n_rows))
         else:
             frame = _tops(model, used, known, top)
-            frame = _beside(used.table, kept, frame, np.repeat(np.arange(used.table.n_rows), top))
+            frame = _beside(used.table, kept, frame, output, np.repeat(np.arange(used.table.n_rows), top))
         write_table(frame, output)
     if output != STANDARD_STREAM:
         screen.note("predict", f"{used.table.n_rows} rows are predicted in {output}.")
@@ -176,12 +176,14 @@ def _tops(model: Any, used: Matched, known: dict[str, Any], k: int) -> Any:
     return frame
 
 
-def _beside(table: TableFile, kept: Sequence[str], frame: Any, rows: Any) -> Any:
-    """Columns of the table before the predictions."""
+def _beside(table: TableFile, kept: Sequence[str], frame: Any, output: str, rows: Any) -> Any:
+    """Columns of the table before the predictions: 1.10 stays 1.10 in a text file, and is a number in others."""
     pd = require("pandas")
     if not kept:
         return frame
-    own = pd.DataFrame({name: pd.Series(table[name].own_type(), dtype=object) for name in kept}).infer_objects()
+    typed = output.lower().endswith((".parquet", *EXCEL))
+    columns = {name: table[name].own_type() if typed else table[name].as_written() for name in kept}
+    own = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}).infer_objects()
     double = [name for name in kept if name in frame.columns]
     if double:
         raise BadInput(f"--keep {double[0]!r}: there is another column of this name among the predictions.")

@@ -218,6 +218,12 @@ class Cells:
 
         return self.convert(to_state)
 
+    def as_written(self) -> list[Any]:
+        """All rows of a text file as they stand there, numbers with a decimal point; of another file in their types."""
+        if not all(isinstance(value, str) for value in self.values):
+            return self.own_type()
+        return self.convert(lambda value: value if self.number(value) is None else self._plain(value))
+
     def own_type(self) -> list[Any]:
         """All rows in the type that the values look like: whole numbers, numbers, truth values or text."""
         if self.looks == "whole" or self.looks == "number":
