@@ -29,8 +29,24 @@ import sys
 import sklearn.linear_model, sklearn.model_selection
 before = set(sys.modules)
 import pmdc
+[getattr(pmdc, name) for name in pmdc.__all__]
 heavy = {"numba", "pyscipopt", "networkx", "matplotlib", "statsmodels", "polars"} & (set(sys.modules) - before)
 assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_names_and_modules_come_when_they_are_asked_for():
+    program = """
+import sys
+import pmdc
+assert not {"sklearn", "numpy"} & set(sys.modules)
+assert {"GBNC", "save", "metrics", "learners"} <= set(dir(pmdc))
+assert pmdc.metrics.subset_accuracy and pmdc.learners.NaiveBayes
+from pmdc import *
+import pickle
+assert pickle.loads(pickle.dumps(GBNC(max_parents=1))).max_parents == 1
+assert not hasattr(pmdc, "nothing")
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -33,6 +33,9 @@ def table_of(tmp_path, text, **options):
         (["NA", "nan"], "empty"),
         (["1,5", "2"], "mixed"),
         (["99999999999999999999", "1"], "whole"),
+        (["9" * 5000, "1"], "mixed"),
+        (["1e999", "1"], "mixed"),
+        ([" 1 ", "2 "], "whole"),
     ],
 )
 def test_what_cells_look_like(tmp_path, cells, looks):
@@ -87,6 +90,42 @@ def test_names(tmp_path):
         table_of(tmp_path, "a,b,a\n1,2,3\n")
 
 
+def test_columns_with_neither_name_nor_value_are_left_out(tmp_path):
+    table = table_of(tmp_path, "a,b,,\n1,2,, \n1,3,,\n")
+    assert table.names == ["a", "b"]
+    assert table.notes == [f"2 column(s) of {table.source} with neither a name nor a value are left out."]
+
+
+def test_blanks_around_cells_mean_nothing(tmp_path):
+    table = table_of(tmp_path, 'a , b\n1 , yes\n2,yes \n3,"no "\n4, \n')
+    assert table["a"].own_type() == [1, 2, 3, 4]
+    assert table["b"].values == ["yes", "no", ""]
+    assert table["b"].missing().tolist() == [False, False, False, True]
+    assert table["b"].as_known([" no", "yes"]) == ["yes", "yes", " no", ""], "states of a model that was not so careful"
+
+
+def test_lines_before_the_header(tmp_path):
+    table = table_of(tmp_path, 'sep=;\r\na;b\r\n1;"x,y"\r\n')
+    assert (table.names, table["b"].values, table.where([0])) == (["a", "b"], ["x,y"], "line 3")
+    with pytest.raises(TableFileError, match="the first line is 'Report' alone, but line 3 has 2 cells"):
+        table_of(tmp_path, "Report\n\na,b\n1,2\n")
+    pytest.importorskip("openpyxl")
+    rows = pd.DataFrame([[None, None], ["a", "b"], [1, "x "], [None, None], [2, "y"]])
+    rows.to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    table = read_table(tmp_path / "t.xlsx")
+    assert (table.names, table["b"].values) == (["a", "b"], ["x", "y"])
+    assert [table.where([i]) for i in range(2)] == ["row 3", "row 5"]
+
+
+def test_numbers_as_they_are_written(tmp_path):
+    assert table_of(tmp_path, "a\n1.10\n1e5\n\n2\nNA\n")["a"].as_written() == ["1.10", "1e5", "2", "NA"]
+    assert table_of(tmp_path, "a;b\n1,10;x\n,5;y\n", decimal=",")["a"].as_written() == ["1.10", ".5"]
+
+
+def test_a_missing_truth_value_is_neither(tmp_path):
+    assert table_of(tmp_path, "a,b\n1,True\n2,\n3,False\n")["b"].own_type() == [True, None, False]
+
+
 def test_frames_have_the_types_of_the_cells(tmp_path):
     frame = table_of(tmp_path, "n,f,t,b\n1,0.5,x,True\n2,1.5,007,False\n").frame()
     assert frame["n"].dtype == np.int64
@@ -113,6 +152,7 @@ def test_parquet_keeps_its_types(tmp_path):
     assert table["t"].missing().tolist() == [False, True]
     assert table["n"].as_known(["1", "2"]) == ["1", "2"]
     assert table["b"].as_known([False, True]) == [True, False]
+    assert table["b"].as_known(["FALSE", "TRUE"]) == ["TRUE", "FALSE"]
 
 
 def test_a_file_is_replaced_as_a_whole_or_stays(tmp_path):

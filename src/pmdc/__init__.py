@@ -8,6 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pmdc import baselines as baselines
+    from pmdc import datasets as datasets
+    from pmdc import evaluation as evaluation
+    from pmdc import inference as inference
+    from pmdc import learners as learners
+    from pmdc import metrics as metrics
+    from pmdc import model_selection as model_selection
+    from pmdc import report as report
+    from pmdc import saving as saving
+    from pmdc import search as search
     from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
     from pmdc.classifier import GBNC
     from pmdc.saving import load, save
@@ -26,6 +36,18 @@ __all__ = [
 ]
 
 # Imported when they are asked for, so that the command line can answer at once.
+_MODULES = (
+    "baselines",
+    "datasets",
+    "evaluation",
+    "inference",
+    "learners",
+    "metrics",
+    "model_selection",
+    "report",
+    "saving",
+    "search",
+)
 _HOMES = {
     "GBNC": "pmdc.classifier",
     "BinaryRelevance": "pmdc.baselines",
@@ -37,12 +59,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pmdc' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(_HOMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # type checkers would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"pmdc.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'pmdc' has no attribute {name!r}")
+        globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -1,5 +1,7 @@
 """Mistakes of users: a clear message, the right exit code, no traceback and no file."""
 
+import json
+
 import pytest
 
 import pmdc as library
@@ -38,6 +40,11 @@ BAD_TABLES = {
         "column 'age' mixes numbers and text: 1 of 120 cells are no numbers, 'old' (line 4)",
     ),
     "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "say --decimal ','"),
+    "thousands": (
+        with_column("price", ['"1,000.50"', '"2,100.00"', "7"]),
+        "holds numbers with other signs, '1,000.50' (line 2), '2,100.00' (line 3). If",
+    ),
+    "percent": (with_column("share", ["5%", "7.5 %"]), "holds numbers with other signs, '5%'"),
     "missing feature": (
         changed(4, "age", ""),
         "column 'age' has 1 missing value(s), line 4. Every cell needs a value: fill them, leave out the 1 rows that "
@@ -73,6 +80,8 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
     assert "columns 'name', 'my mail' are with another text in every row" in done.err
     assert '--ignore "name,my mail"' in done.err
     assert pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", "--ignore", "name,my mail", "-q").code == 0
+    (tmp_path / "bad.csv").write_text("\n".join([HEADER + ',name,"my, mail"', *rows]))
+    assert '--ignore name --ignore "my, mail".' in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops").err
 
 
 @pytest.mark.parametrize(
@@ -91,6 +100,8 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
         (["-c", "mood", "--encoding", "utf8x"], "--encoding utf8x is not known"),
         (["-c", "mood", "--encoding", "utf-16"], "is not utf-16 text"),
         (["-c", "mood", "--jobs", "0"], "--jobs 0"),
+        (["-c", "mood", "--time-limit", "0"], "--time-limit 0"),
+        (["-c", "mood", "--test-size", "0.001"], "give a share between 0.01 and 0.99"),
         (["-c", "mood", "--estimator", "bayes"], "'bayes' is not one of"),
         (["-c", "mood", "--max-parents", "-1"], "--max-parents"),
     ],
@@ -122,6 +133,7 @@ def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkey
         (".", "is a folder"),
         ("-", "a model cannot be written to the standard output"),
         ("/proc/m.skops", "cannot be written"),
+        ("/dev/null", "is no regular file"),
     ]:
         done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)
         assert done.code == 2
@@ -170,6 +182,10 @@ def test_a_failure_while_writing_leaves_what_was_there(pmdc, tmp_path, folder, m
         ("age,income,site,color\n1,2,007,red\n", "did you mean 'color'?"),
         ("age,income,site,colour\n1,2,007,red\nold,2,007,red\n", "column 'age' was a number when the model was fitted"),
         ("age,income,site,colour\n1,2,007,red\n,2,007,red\n", "column 'age' has 1 missing value(s), line 3"),
+        (
+            "age;income;site;colour\n1;2,5;007;red\n",
+            "'2,5' (line 2). If the comma is the decimal sign, say --decimal ','",
+        ),
         ("age,income,site,colour\n1,2,007,NA\n", "column 'colour' has 1 missing value(s), line 2"),
     ],
 )
@@ -223,6 +239,9 @@ def test_files_that_are_not_there(pmdc, folder):
     assert done.code == 2
     assert "there is no file" in done.err
     assert "did you mean 'new.csv'?" in done.err
+    (folder.parent / "there.csv").write_text("mine")
+    done = pmdc("predict", folder / "model.skops", "nwe.csv", "-o", folder.parent / "there.csv", "--force")
+    assert (done.code, "there is no file nwe.csv" in done.err) == (2, True)
     assert "there is no folder" in pmdc("predict", folder / "model.skops", "nowhere/new.csv").err
     assert "is a folder" in pmdc("predict", folder / "model.skops", folder).err
 
@@ -239,12 +258,16 @@ def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
     done = pmdc("evaluate", folder / "model.skops", "c.csv")
     assert done.code == 0
     assert "infinite" in done.out
+    assert "None" in str(json.loads(pmdc("evaluate", folder / "model.skops", "c.csv", "--json", "-q").out))
     assert "states that the model does not know" in done.err
 
 
 def test_show_asks_for_a_row_that_is_there(pmdc, folder):
     done = pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "31")
     assert (done.code, "has 30 rows" in done.err) == (2, True)
+    (folder / "gap.csv").write_text("age,income,site,colour\n1,,007,red\n")
+    done = pmdc("show", folder / "model.skops", "--row", folder / "gap.csv")
+    assert done.err.endswith("line 2. Every cell needs a value: fill them.\n"), "there is no --drop-missing"
     assert "name its table with --row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
 
 

@@ -115,6 +115,10 @@ def test_show(pmdc, folder):
     assert "new.csv, line 4" in done.out.replace("\n", "")
     assert "100.0%" in done.out
     assert "known" in done.out
+    text = (folder / "new.csv").read_text().splitlines()[1].rpartition(",")[0]
+    (folder / "unknown.csv").write_text(f"age,income,site,colour,mood,works\n{text},\n")
+    done = pmdc("show", folder / "model.skops", "--row", folder / "unknown.csv", "--given", "works=@works")
+    assert "known" not in done.out.partition("line 2")[2]
     row = json.loads(pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "3", "--json").out)
     table = pd.read_csv(folder / "new.csv", dtype={"site": str})[["age", "income", "site", "colour"]]
     assert row["marginals"]["works"]["1"] == pytest.approx(model.predict_proba(table.iloc[[2]])[1][0, 1])
@@ -161,7 +165,7 @@ def test_a_model_reads_values_as_it_has_learned_them(pmdc, tmp_path, train, new,
     )
     (tmp_path / "b.csv").write_text("code,x\n" + "\n".join(f"{value},3" for value in new) + "\n")
     model = library.load("m.skops")
-    from pmdc.cli.kinds import read_features
+    from pmdc.cli.matching import read_features
     from pmdc.table_files import read_table
 
     used = read_features(read_table("b.csv"), model, drop_missing=False)
@@ -196,7 +200,11 @@ def test_unseen_values_are_told_once_with_their_lines(pmdc, folder, tmp_path):
     done = pmdc("predict", folder / "model.skops", "new.csv")
     assert done.code == 0
     used = "colour" in library.load(folder / "model.skops").graph_
-    assert ("values that the model has not seen, in 1 row(s): 'green' (line 6)" in done.err) == used
+    words = (
+        "pmdc predict: warning: column 'colour' holds values that the model has not seen, in 1 row(s): 'green' (line"
+    )
+    assert (words in done.err) == used
+    assert (words in pmdc("predict", folder / "model.skops", "new.csv", "--quiet").err) == used
 
 
 def test_missing_values_can_be_left_out(pmdc, folder, tmp_path):
@@ -210,6 +218,10 @@ def test_missing_values_can_be_left_out(pmdc, folder, tmp_path):
     assert "fitted on all 118 rows" in done.out
     done = pmdc("predict", "m.skops", "gaps.csv", "--missing", "?", "--drop-missing", "-o", "out.csv")
     assert len(pd.read_csv("out.csv")) == 118
+    assert "2 of 120 rows have missing values and are left out (lines 4, 8)." in done.err
+    done = pmdc("predict", "m.skops", "gaps.csv", "--missing", "?", "--drop-missing", "--top", "1", "-q")
+    rows = pd.read_csv(StringIO(done.out))["row"].tolist()
+    assert rows == [row for row in range(1, 121) if row not in (3, 7)], "those of the file"
 
 
 def test_separators_encodings_and_decimal_commas(pmdc, folder, tmp_path):
@@ -263,7 +275,7 @@ def test_pictures(pmdc, folder, tmp_path):
     pytest.importorskip("matplotlib")
     model, new = folder / "model.skops", folder / "new.csv"
     assert pmdc("show", model, "-o", "graph.svg").code == 0
-    assert pmdc("show", model, "-o", "graph.dot").code == 0
+    assert json.loads(pmdc("show", model, "-o", "graph.dot", "--json").out)["class"] == "GBNC"
     assert pmdc("show", model, "--row", new, "-o", "row.png").code == 0
     assert pmdc("evaluate", model, new, "--plot", "calibration.svg", "-q").out == ""
     assert "node:mood" in (tmp_path / "graph.svg").read_text()
@@ -279,3 +291,13 @@ def test_a_terminal_sees_colours_only_if_it_wants_them(pmdc, folder, monkeypatch
     assert "\x1b[1m" in pmdc("show", folder / "model.skops").out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[36m" not in pmdc("show", folder / "model.skops").out
+
+
+def test_a_constant_prediction_is_never_a_state_that_the_model_does_not_know():
+    from pmdc.cli.judging import _constant
+
+    truth = np.array([[-1, 0], [-1, 0], [0, 1]])
+    losses, right = _constant(truth, truth, (2, 2), smooth=False)
+    assert losses.subset.value == pytest.approx(2 / 3)
+    assert right.tolist() == [[False, True], [False, True], [True, False]]
+    assert losses.log.value == np.inf

@@ -50,8 +50,8 @@ def test_pipes_in_and_out_and_a_reader_that_goes_away(folder, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_interruption_leaves_no_file_and_no_worker(tmp_path, jobs):
+@pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM)])
+def test_interruption_leaves_no_file_and_no_worker(tmp_path, jobs, number):
     (tmp_path / "table.csv").write_text(survey(400))
     command = [sys.executable, "-m", "pmdc", "fit", "table.csv", *FIT[:2], "--estimator", "forest", "--jobs", jobs]
     process = subprocess.Popen(
@@ -69,9 +69,12 @@ def test_interruption_leaves_no_file_and_no_worker(tmp_path, jobs):
         if line.startswith("works"):
             break
     time.sleep(1.0)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does it: to everyone
+    else:
+        os.kill(process.pid, number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert err == "pmdc fit: interrupted; nothing was written.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
     deadline = time.monotonic() + 20
@@ -85,6 +88,49 @@ def living(group):
     listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat=,pid="], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listed.splitlines()]
     return [pid for pgid, state, pid in rows if pgid == str(group) and not state.startswith("Z")]
+
+
+def test_ctrl_c_again_does_not_disturb_the_clearing_up():
+    program = """
+import os, signal, sys, time
+from pmdc.cli import running
+from pmdc.cli.app import app
+running._stop_workers = lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in range(2)]
+@app.command()
+def wait(): os.kill(os.getpid(), signal.SIGINT); [time.sleep(0.1) for _ in range(300)]
+sys.exit(running.main(["wait"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "pmdc wait: interrupted; nothing was written.\n")
+
+
+def test_what_is_ignored_stays_ignored():
+    program = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from pmdc.cli import running
+from pmdc.cli.app import app
+@app.command()
+def wait(): os.kill(os.getpid(), signal.SIGINT)
+assert running.main(["wait"]) == 0
+assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_streams_that_take_nothing_and_names_that_are_no_text(folder, tmp_path):
+    pmdc = f"{sys.executable} -m pmdc"
+    for command, code, words in [
+        (f"{pmdc} show model.skops --json > /dev/full", 1, b"No space left on device\n"),
+        (f"{pmdc} fit none.csv -c a -o {tmp_path}/m.skops 2>&-", 2, b""),
+        (f"{pmdc} --version >&-", 0, b""),
+        (f"{pmdc} fit $'n\\xff.csv' -c a -o {tmp_path}/m.skops", 2, b"there is no file n\xff.csv"),
+    ]:
+        done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (code, b"")
+        assert words in done.stderr
+        assert done.stderr.count(b"\n") <= 1
 
 
 def test_help_is_a_tour_that_comes_at_once(process):

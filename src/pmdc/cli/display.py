@@ -53,6 +53,12 @@ class Screen:
         """A remark for people, never in the way of data."""
         self.remarks.print(f"pmdc {command}: {message}", markup=False, soft_wrap=True)
 
+    def warn(self, command: str, message: str) -> None:
+        """What may make results worse, told in any case."""
+        Console(stderr=True, highlight=False, emoji=False).print(
+            f"pmdc {command}: warning: {message}", markup=False, soft_wrap=True
+        )
+
     @contextmanager
     def progress(self, phase: str) -> Iterator[Bar | None]:
         """A progress bar, if somebody looks at it."""
@@ -249,7 +255,7 @@ def structure_json(model: Any) -> dict[str, Any]:
 
 
 def show_row(
-    screen: Screen, model: Any, marginals: Sequence[Any], predicted: Sequence[Any], given: Mapping[str, Any]
+    screen: Screen, model: Any, marginals: Sequence[Any], predicted: Sequence[Any], given: Sequence[str]
 ) -> None:
     """The marginals of one row as bars, the predicted state marked."""
     table = _table("class variable", "state", "probability", "", right=("probability",))

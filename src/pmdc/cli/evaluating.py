@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pmdc.cli.display import Screen, print_json, show_losses, show_variables
 from pmdc.cli.judging import Judgement, as_json, judge
-from pmdc.cli.kinds import read_features, read_outcomes, require_classes
+from pmdc.cli.matching import read_features, read_outcomes, require_classes
 from pmdc.cli.models import load_model
 from pmdc.cli.pictures import PICTURES, check_picture, write_calibration
 from pmdc.cli.running import work
@@ -35,11 +35,11 @@ def run(
     for note in table.notes:
         screen.note("evaluate", note)
     used = read_features(table, model, drop_missing, needed=model._classes.names)
-    if used.dropped:
-        screen.note("evaluate", f"{used.dropped} of {table.n_rows} rows have missing values and are left out.")
+    if used.left_out:
+        screen.note("evaluate", used.left_out)
     Y, more = read_outcomes(used.table, model)
-    for note in [*used.notes, *more]:
-        screen.note("evaluate", note)
+    for warning in [*used.warnings, *more]:
+        screen.warn("evaluate", warning)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         judgement = judge(model, used.X, Y)
@@ -48,7 +48,8 @@ def run(
             warnings.simplefilter("ignore", UserWarning)
             write_calibration(model, used.X, Y, plot)
     if json:
-        print_json({"model_file": str(path), "table": source, **as_json(judgement)})
+        dropped = table.n_rows - used.table.n_rows
+        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **as_json(judgement)})
     else:
         _report(screen, judgement, used.table.source)
 

@@ -47,8 +47,8 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     for note in table.notes:
         screen.note("fit", note)
     training = read_training(table, settings.classes, settings.discrete, settings.ignore, settings.drop_missing)
-    if training.dropped:
-        screen.note("fit", f"{training.dropped} of {table.n_rows} rows have missing values and are left out.")
+    if training.left_out:
+        screen.note("fit", training.left_out)
     split = None if settings.test_size is None else _split(training, settings)
     show_kinds(screen, training.kinds, len(training.X), table.source)
     if settings.jobs != 1:
@@ -73,10 +73,14 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
     if str(output) == STANDARD_STREAM:
         raise BadInput("-o -: a model cannot be written to the standard output. Name a file, such as model.skops.")
     check_output(output, overwrite=force, suffixes=())
+    if output.exists() and not output.is_file():
+        raise BadInput(f"-o {output} is no regular file: name one, such as model.skops.")
     if source != STANDARD_STREAM and Path(source).exists() and output.exists() and output.samefile(source):
         raise BadInput(f"-o {output} is the table itself: take another name.")
     if settings.test_size is not None and not 0 < settings.test_size < 1:
         raise BadInput(f"--test-size {settings.test_size:g} must be a share of the rows between 0 and 1, such as 0.2.")
+    if settings.time_limit == 0:
+        raise BadInput("--time-limit 0: give more seconds than that, or no limit.")
     if settings.jobs == 0:
         raise BadInput("--jobs 0: give a number of processes, or -1 for all cores.")
 
@@ -112,8 +116,11 @@ def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
 
     n_rows = len(training.X)
     share = Fraction(settings.test_size or 0).limit_denominator(min(100, n_rows))
-    if not 0 < share < 1 or n_rows < 2:
-        raise BadInput(f"--test-size {settings.test_size:g} leaves no rows to learn from or to test on: of {n_rows}.")
+    if not 0 < share < 1:
+        raise BadInput(
+            f"--test-size {settings.test_size:g} is too little or too much of {n_rows} rows: give a share between "
+            f"{max(0.01, 1 / n_rows):.2g} and {1 - max(0.01, 1 / n_rows):.2g}, such as 0.2."
+        )
     folds = MultiStratifiedKFold(share.denominator, shuffle=True, random_state=settings.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a fold is a small part of the rows held out

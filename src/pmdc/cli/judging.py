@@ -154,8 +154,9 @@ def _constant(truth: Codes, known: Codes, sizes: tuple[int, ...], smooth: bool) 
         logs += np.where(own == UNKNOWN, -np.inf, log[own])
         right.append(own == counts.argmax())
     by_variable = np.column_stack(right)
-    most = np.array(Counter(map(tuple, known.tolist())).most_common(1)[0][0])
-    losses = Losses(Mean.of((~by_variable).mean(axis=1)), Mean.of((truth != most).any(axis=1)), Mean.of(-logs))
+    outcomes = Counter(tuple(row) for row in known.tolist() if UNKNOWN not in row)
+    missed = (truth != np.array(outcomes.most_common(1)[0][0])).any(axis=1) if outcomes else np.ones(len(truth))
+    losses = Losses(Mean.of((~by_variable).mean(axis=1)), Mean.of(missed), Mean.of(-logs))
     return losses, by_variable
 
 

@@ -1,4 +1,4 @@
-"""From the columns of a file to what a model takes: features and class variables, their kinds and their states."""
+"""From the columns of a file to what a new model takes: features and class variables, their kinds and their states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import shorten, suggest
+from pmdc.checks import shorten
 from pmdc.cli.running import BadInput
 from pmdc.extras import require
 from pmdc.table_files import Cells, TableFile
@@ -22,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 _FEW_VALUES = 10
 """A column of so few different whole numbers may be meant as categories."""
 _NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
+_NUMBER_WITH_SIGNS = re.compile(r"[+-]?[$€£¥]?\s?(?!0\d)(\d{1,3}([.,'’\s]\d{3})+|\d+)([.,]\d+)?\s?[%‰$€£¥]?")
+_MAYBE_MISSING = ("?", "-", "--", ".", "n.a.", "N.A.", "k.A.")
 _MANY_STATES = 20
 """A class variable with more different numbers than this is asked whether it is a quantity."""
 
@@ -49,9 +51,8 @@ class Training:
     Y: Any
     kinds: list[Kind]
     dropped: int
-
-
-# Fitting ------------------------------------------------------------------------------------------------------
+    left_out: str
+    """What to tell of the rows that are dropped, if there are any."""
 
 
 def chosen(table: TableFile, given: Sequence[str], option: str) -> list[str]:
@@ -89,9 +90,10 @@ def read_training(
     _refuse_empty(table, [*targets, *features])
     for name in targets:
         _refuse_quantity(table, table[name])
-    _refuse_commas(table, [name for name in features if name not in marked])
+    _refuse_signs(table, [name for name in features if name not in marked])
     _refuse_mixed(table, [name for name in features if name not in marked])
-    table, dropped = _without_missing(table, targets, features, drop_missing)
+    n_rows = table.n_rows
+    table, left_out = _without_missing(table, targets, features, drop_missing)
     _refuse_single_state(table, targets)
     continuous = [name for name in features if name not in marked and table[name].looks in ("whole", "number")]
     _refuse_identifiers(table, [name for name in features if name not in continuous])
@@ -105,7 +107,7 @@ def read_training(
     kinds = [_class_kind(table[name], Y[name]) for name in targets]
     kinds += [_feature_kind(table[name], name in continuous) for name in features]
     kinds += [Kind(name, "ignored", "") for name in ignored]
-    return Training(X, Y, kinds, dropped)
+    return Training(X, Y, kinds, n_rows - table.n_rows, left_out)
 
 
 def _own_states(cells: Cells) -> list[Any]:
@@ -131,7 +133,8 @@ def _refuse_empty(table: TableFile, names: Sequence[str]) -> None:
     empty = [name for name in names if table[name].looks == "empty"]
     if empty:
         raise BadInput(
-            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: --ignore {_listed(empty)}."
+            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: "
+            f"{_option('--ignore', empty)}."
         )
 
 
@@ -152,18 +155,38 @@ def _refuse_quantity(table: TableFile, cells: Cells) -> None:
         )
 
 
-def _refuse_commas(table: TableFile, names: Sequence[str]) -> None:
-    """Text that is numbers to people: 3,14 or 1,000."""
+def _refuse_signs(table: TableFile, names: Sequence[str]) -> None:
     for name in names:
         cells = table[name]
-        odd = [str(value) for value in cells.present if cells.number(value) is None]
-        if odd and cells.format.decimal == "." and all(_NUMBER_WITH_COMMA.fullmatch(value) for value in odd):
-            shown = table.examples(cells, cells.not_numbers())
+        advice = signs_advice(cells)
+        if advice:
             raise BadInput(
-                f"{table.source}, column {name!r} holds numbers with commas, {shown}. If the comma is the decimal "
-                "sign, say --decimal ','; if it stands between thousands, remove it from the file; if these are names: "
-                f"--discrete {_quoted(name)}."
+                f"{table.source}, column {name!r} holds numbers with other signs, "
+                f"{table.examples(cells, cells.not_numbers())}. {advice}; if these are names: "
+                f"--discrete {quoted(name)}."
             )
+
+
+def signs_advice(cells: Cells) -> str:
+    """What to do about text that is numbers to people, such as 3,14 or 1,000 or 12 %; nothing where it is not."""
+    odd = [str(value) for value in cells.present if cells.number(value) is None]
+    if any(value.lstrip("+-").isdigit() for value in odd):  # codes with leading zeros
+        return ""
+
+    def most(pattern: re.Pattern[str]) -> bool:
+        return sum(pattern.fullmatch(value) is not None for value in odd) > 0.8 * len(odd)
+
+    if cells.format.decimal == "." and most(_NUMBER_WITH_COMMA):
+        return (
+            "If the comma is the decimal sign, say --decimal ','; if it stands between thousands, remove it from the "
+            "file"
+        )
+    if most(_NUMBER_WITH_SIGNS):
+        return (
+            "Remove the signs of units and between thousands from the file: a number has digits and the decimal sign "
+            f"{cells.format.decimal!r} (--decimal) alone"
+        )
+    return ""
 
 
 def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
@@ -176,12 +199,13 @@ def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
     raise BadInput(
         f"{table.source}, column {cells.name!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are no "
         f"numbers, {table.examples(cells, odd)}. Correct them, name the words that mean 'missing' (--missing "
-        f"{_first_odd(cells)!r}), make it categories (--discrete {_quoted(cells.name)}) or leave it out (--ignore "
-        f"{_quoted(cells.name)}).{others}"
+        f"{first_odd(cells)!r}), make it categories (--discrete {quoted(cells.name)}) or leave it out (--ignore "
+        f"{quoted(cells.name)}).{others}"
     )
 
 
-def _first_odd(cells: Cells) -> str:
+def first_odd(cells: Cells) -> str:
+    """The first value that is no number."""
     return str(next(value for value in cells.present if cells.number(value) is None))
 
 
@@ -194,40 +218,53 @@ def _is_mixed(cells: Cells) -> bool:
 
 def _without_missing(
     table: TableFile, targets: Sequence[str], features: Sequence[str], drop: bool
-) -> tuple[TableFile, int]:
+) -> tuple[TableFile, str]:
     """The rows without missing values, if the user wants that; otherwise there must be no others."""
     gaps = {name: table[name].missing() for name in (*targets, *features)}
     gaps = {name: missing for name, missing in gaps.items() if missing.any()}
     if not gaps:
-        return table, 0
+        return table, ""
     kept = ~reduce(np.logical_or, gaps.values())
     if not drop:
-        raise BadInput(_missing_words(table, gaps, int((~kept).sum()), targets, "--ignore"))
+        raise BadInput(missing_words(table, gaps, int((~kept).sum()), targets, "--ignore", "--drop-missing"))
     if not kept.any():
         worst = max(gaps, key=lambda name: gaps[name].sum())
         raise BadInput(
             f"{table.source}: every row has a missing value, most of them in column {worst!r}: leave it out (--ignore "
-            f"{_quoted(worst)})."
+            f"{quoted(worst)})."
         )
-    return table.rows(kept), int((~kept).sum())
+    return table.rows(kept), told_left_out(table, kept)
 
 
-def _missing_words(
-    table: TableFile, gaps: Mapping[str, Mask], n_rows: int, targets: Sequence[str] = (), ignore: str = ""
+def missing_words(
+    table: TableFile,
+    gaps: Mapping[str, Mask],
+    n_rows: int,
+    targets: Sequence[str] = (),
+    ignore: str = "",
+    drop: str = "",
 ) -> str:
+    """What to say of missing values, given where they are; `ignore` and `drop` are options that would help."""
     name, missing = next(iter(gaps.items()))
     what = "class variable" if name in targets else "column"
     told = f"{table.source}, {what} {name!r} has {int(missing.sum())} missing value(s), {table.where(missing)}"
     if len(gaps) > 1:
         others = [f"{other!r} ({int(mask.sum())})" for other, mask in list(gaps.items())[1:6]]
         told += f"; so have {', '.join(others)}{', ...' if len(gaps) > 6 else ''}"
-    remedies = [f"fill them, leave out the {n_rows} rows that have any (--drop-missing)"]
+    remedies = ["fill them"]
+    if drop:
+        remedies.append(f"leave out the {n_rows} rows that have any ({drop})")
     if ignore and name not in targets:
-        remedies.append(f"leave out the column ({ignore} {_quoted(name)})")
+        remedies.append(f"leave out the column ({ignore} {quoted(name)})")
     words = sorted({str(table[name].values[c]) for c in np.unique(table[name].codes[missing]) if c >= 0} - {""})
-    if words:
+    if words and table[name].looks not in ("whole", "number"):
         remedies.append(f"say that {words[0]!r} is a value like others (--missing '')")
     return f"{told}. Every cell needs a value: {', '.join(remedies[:-1])}{' or ' * (len(remedies) > 1)}{remedies[-1]}."
+
+
+def told_left_out(table: TableFile, kept: Mask) -> str:
+    """What to tell of rows that are left out."""
+    return f"{int((~kept).sum())} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
 
 
 def _refuse_single_state(table: TableFile, targets: Sequence[str]) -> None:
@@ -246,7 +283,7 @@ def _refuse_identifiers(table: TableFile, names: Sequence[str]) -> None:
         cells = table[unique[0]]
         raise BadInput(
             f"{table.source}: {_columns(unique)} with another text in every row, such as {cells.present[0]!r}; nothing "
-            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: --ignore {_listed(unique)}."
+            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: {_option('--ignore', unique)}."
         )
 
 
@@ -258,8 +295,7 @@ def _class_kind(cells: Cells, states: Any) -> Kind:
         notes.append(f"{rarest!r} has {counts[rarest]} row(s)")
     if cells.looks == "whole" and len(counts) > _MANY_STATES:
         notes.append("many; if it is a quantity, cut it into ranges first")
-    if cells.looks == "mixed":
-        notes.append("numbers and text: taken as text")
+    notes += _notes_on_text(cells)
     return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
 
 
@@ -271,173 +307,26 @@ def _feature_kind(cells: Cells, continuous: bool) -> Kind:
         if n_values == 1:
             notes.append("the same in all rows")
         elif cells.looks == "whole" and n_values == len(cells) > _FEW_VALUES:
-            notes.append(f"an identifier? --ignore {_quoted(cells.name)}")
+            notes.append(f"an identifier? --ignore {quoted(cells.name)}")
         elif n_values <= _FEW_VALUES and (numbers == np.floor(numbers)).all():
-            notes.append(f"{n_values} values; if they are codes: --discrete {_quoted(cells.name)}")
+            notes.append(f"{n_values} values; if they are codes: --discrete {quoted(cells.name)}")
         return Kind(cells.name, "continuous", shown, "; ".join(notes))
     if n_values == 1:
         notes.append("the same in all rows")
     elif n_values > max(_MANY_STATES, len(cells) / 5):
-        notes.append(f"many values; if they mean little: --ignore {_quoted(cells.name)}")
+        notes.append(f"many values; if they mean little: --ignore {quoted(cells.name)}")
     if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
         notes.append("leading zeros: taken as text")
+    notes += _notes_on_text(cells)
     return Kind(cells.name, "discrete", f"{n_values} values", "; ".join(notes))
 
 
-# With a model -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """The rows of a table that a model can be asked about."""
-
-    X: Any
-    table: TableFile
-    dropped: int
-    notes: list[str]
-
-
-def read_features(table: TableFile, model: Any, drop_missing: bool, needed: Sequence[str] = ()) -> Fitting:
-    """The features of a table in the types that a model was fitted with.
-
-    Parameters
-    ----------
-    needed : list of str
-        Other columns, in which no value may be missing.
-    """
-    pd = require("pandas")
-    known = model._features
-    _refuse_absent(table, known.names)
-    states = dict(zip(known.discrete_names, [list(s.tolist()) for s in known.states], strict=True))
-    gaps = {name: table[name].missing(states.get(name, ())) for name in known.names}
-    gaps |= {name: table[name].missing(_states_of(model, name)) for name in needed}
-    gaps = {name: missing for name, missing in gaps.items() if missing.any()}
-    dropped = 0
-    if gaps:
-        kept = ~reduce(np.logical_or, gaps.values())
-        dropped = int((~kept).sum())
-        if not drop_missing:
-            raise BadInput(_missing_words(table, gaps, dropped, needed))
-        if not kept.any():
-            raise BadInput(f"{table.source}: every row has a missing value, the first in column {next(iter(gaps))!r}.")
-        table = table.rows(kept)
-    columns: dict[str, Any] = {}
-    notes: list[str] = []
-    used = {known.discrete_names[j] for j in model._used_discrete()}
-    for name in known.names:
-        cells = table[name]
-        if name not in states:
-            odd = cells.not_numbers()
-            if odd.any():
-                raise BadInput(
-                    f"{table.source}, column {name!r} was a number when the model was fitted, but {int(odd.sum())} of "
-                    f"{len(cells)} cells are not: {table.examples(cells, odd)}. Correct them, or say what they mean: "
-                    f"--missing {_first_odd(cells)!r} --drop-missing."
-                )
-            columns[name] = cells.numbers().astype(float)
-            continue
-        values = cells.as_known(states[name])
-        here = set(states[name])
-        unseen = np.fromiter((value not in here for value in values), dtype=bool, count=len(values))
-        if unseen.any() and name in used:
-            notes.append(
-                f"column {name!r} holds values that the model has not seen, in {int(unseen.sum())} row(s): "
-                f"{table.examples(cells, unseen)}. {model._unseen_answer()}"
-            )
-        more = list(dict.fromkeys(value for value, new in zip(values, unseen, strict=True) if new))
-        columns[name] = pd.Categorical(values, categories=pd.Index([*states[name], *more], dtype=object))
-    X = pd.DataFrame(columns)
-    if not hasattr(model, "feature_names_in_"):  # it was fitted on an array, whose columns have no names
-        X = X.astype(object).to_numpy() if states else X.to_numpy()
-    return Fitting(X, table, dropped, notes)
-
-
-def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
-    """The class variables of a table in the types that a model knows, and what is to be said of them."""
-    pd = require("pandas")
-    columns = {}
-    notes = []
-    for name in model._classes.names:
-        states = _states_of(model, name)
-        columns[name] = table[name].as_known(states)
-        here = set(states)
-        odd = np.fromiter((value not in here for value in columns[name]), dtype=bool, count=table.n_rows)
-        if odd.all():
-            raise BadInput(
-                f"{table.source}, class variable {name!r}: none of its values ({table.examples(table[name], odd)}) is "
-                f"a state of the model; these are {shorten([str(state) for state in states])}."
-            )
-        if odd.any():
-            notes.append(
-                f"class variable {name!r} has states that the model does not know, in {int(odd.sum())} row(s): "
-                f"{table.examples(table[name], odd)}. They count as wrong, and have probability zero."
-            )
-    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}), notes
-
-
-def _refuse_absent(table: TableFile, names: Sequence[str]) -> None:
-    absent = [name for name in names if name not in table.names]
-    if absent:
-        more = f" (and {len(absent) - 1} more: {shorten(absent[1:], 5)})" if len(absent) > 1 else ""
-        raise BadInput(
-            f"{table.source} lacks the column {absent[0]!r}, which the model was fitted with{more}"
-            + suggest(absent[0], table.names)
-        )
-
-
-def require_classes(table: TableFile, model: Any) -> None:
-    """Refuse a table without the class variables of a model."""
-    _refuse_absent(table, model._classes.names)
-
-
-def _states_of(model: Any, name: str) -> list[Any]:
-    classes = model._classes
-    return list(classes.states[classes.names.index(name)].tolist())
-
-
-def read_given(given: Sequence[str], model: Any, table: TableFile) -> dict[str, Any]:
-    """What is known of the class variables: ``name=state``, or ``name=@column`` for a column of the table."""
-    names = model._classes.names
-    known: dict[str, Any] = {}
-    for text in given:
-        fitting = [name for name in names if text.startswith(f"{name}=")]
-        if not fitting:
-            name, sign, _ = text.partition("=")
-            if not sign:
-                raise BadInput(f"--given {text!r}: say which state is known, as in --given {_quoted(names[0])}=STATE.")
-            raise BadInput(f"--given {text!r}: {name!r} is no class variable of the model" + suggest(name, names))
-        name = max(fitting, key=len)
-        if name in known:
-            raise BadInput(f"--given names {name!r} twice: give each class variable once.")
-        value = text[len(name) + 1 :]
-        if value.startswith("@"):
-            known[name] = _given_column(table, value[1:], model, name)
-            continue
-        states = _states_of(model, name)
-        found = [state for state in states if str(state) == value]
-        if not found:
-            raise BadInput(
-                f"--given {text!r}: {value!r} is no state of {name!r}"
-                + suggest(value, [str(state) for state in states])
-            )
-        known[name] = found[0]
-    return known
-
-
-def _given_column(table: TableFile, column: str, model: Any, name: str) -> list[Any]:
-    """One state for each row; a missing cell says that nothing is known."""
-    table.require([column], f"--given {name}=@{column}")
-    states, cells = _states_of(model, name), table[column]
-    missing = cells.missing(states)
-    values = [None if gone else v for v, gone in zip(cells.as_known(states), missing, strict=True)]
-    here = set(states)
-    odd = np.fromiter((v is not None and v not in here for v in values), dtype=bool, count=len(values))
-    if odd.any():
-        raise BadInput(
-            f"--given {name}=@{column}: {table.examples(cells, odd)} of {table.source} is no state of {name!r}; these "
-            f"are {shorten([str(state) for state in states])}."
-        )
-    return values
+def _notes_on_text(cells: Cells) -> list[str]:
+    notes = ["numbers and text: taken as text"] if cells.looks == "mixed" else []
+    doubtful = [value for value in cells.present if value in _MAYBE_MISSING]
+    if doubtful:
+        notes.append(f"{doubtful[0]!r} is a value; if it means 'missing': --missing {doubtful[0]!r}")
+    return notes
 
 
 # Words --------------------------------------------------------------------------------------------------------
@@ -451,11 +340,14 @@ def _it(names: Sequence[str]) -> str:
     return "it" if len(names) == 1 else "them"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A name as it must be written in a shell."""
     return name if name.replace("_", "").replace("-", "").replace(".", "").isalnum() else f'"{name}"'
 
 
-def _listed(names: Sequence[str]) -> str:
+def _option(option: str, names: Sequence[str]) -> str:
+    """An option that names columns, as it must be written in a shell."""
+    if any("," in name for name in names):
+        return " ".join(f"{option} {quoted(name)}" for name in names)
     together = ",".join(names)
-    return together if all(_quoted(name) == name for name in names) else f'"{together}"'
+    return f"{option} {together}" if all(quoted(name) == name for name in names) else f'{option} "{together}"'

@@ -14,11 +14,15 @@ import numpy as np
 from pmdc.checks import shorten
 from pmdc.cli.display import Screen
 from pmdc.cli.judging import blocks, rows_of
-from pmdc.cli.kinds import chosen, read_features, read_given
+from pmdc.cli.kinds import chosen
+from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model
 from pmdc.cli.running import BadInput, work
 from pmdc.extras import require
-from pmdc.table_files import STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
+from pmdc.table_files import EXCEL, STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
+
+_OF_TOP = ("row", "rank", "probability")
+"""Columns beside the outcomes that ``--top`` lists."""
 
 
 def run(
@@ -40,7 +44,12 @@ def run(
     screen = Screen(quiet, data=True)
     if output != STANDARD_STREAM:
         check_output(output, overwrite=force)
-        if source != STANDARD_STREAM and Path(output).exists() and Path(output).samefile(source):
+        if (
+            source != STANDARD_STREAM
+            and Path(source).exists()
+            and Path(output).exists()
+            and Path(output).samefile(source)
+        ):
             raise BadInput(f"-o {output} is the table itself: take another name.")
     model = load_model(path, trust)
     _check(model, loss, proba, top)
@@ -50,15 +59,15 @@ def run(
     kept = _kept(table, keep, model)
     used = read_features(table, model, drop_missing)
     known = read_given(given, model, used.table)
-    _tell(screen, used.notes, used.dropped, table, model, given)
+    _tell(screen, used, model, given)
     with screen.progress("predicting"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         if top is None:
             frame = _predictions(model, used.X, used.table.n_rows, loss, known, proba)
-            frame = _beside(used.table, kept, frame, np.arange(used.table.n_rows))
+            frame = _beside(used.table, kept, frame, output, np.arange(used.table.n_rows))
         else:
-            frame = _tops(model, used.X, used.table.n_rows, known, top)
-            frame = _beside(used.table, kept, frame, np.repeat(np.arange(used.table.n_rows), top))
+            frame = _tops(model, used, known, top)
+            frame = _beside(used.table, kept, frame, output, np.repeat(np.arange(used.table.n_rows), top))
         write_table(frame, output)
     if output != STANDARD_STREAM:
         screen.note("predict", f"{used.table.n_rows} rows are predicted in {output}.")
@@ -75,6 +84,9 @@ def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
     except (ValueError, TypeError) as error:
         raise BadInput(f"--loss: {error}") from None
     if top is not None:
+        taken = [name for name in model._classes.names if name in _OF_TOP]
+        if taken:
+            raise BadInput(f"--top: a column of its answer has the name of the class variable {taken[0]!r}.")
         if proba or loss is not None:
             raise BadInput("--top lists outcomes: it goes neither with --proba nor with --loss.")
         outcomes = math.prod(model._classes.sizes)
@@ -93,17 +105,16 @@ def _kept(table: TableFile, keep: Sequence[str], model: Any) -> list[str]:
     return names
 
 
-def _tell(
-    screen: Screen, notes: Sequence[str], dropped: int, table: TableFile, model: Any, given: Sequence[str]
-) -> None:
-    if dropped:
-        screen.note("predict", f"{dropped} of {table.n_rows} rows have missing values and are left out.")
+def _tell(screen: Screen, used: Matched, model: Any, given: Sequence[str]) -> None:
+    table = used.table
+    if used.left_out:
+        screen.note("predict", used.left_out)
     taken = {text.partition("=@")[2] for text in given}
     there = [name for name in model._classes.names if name in table.names and name not in taken]
     if there:
         screen.note("predict", f"{table.source} has the class variables {shorten(there)} already; they are not used.")
-    for note in notes:
-        screen.note("predict", note)
+    for warning in used.warnings:
+        screen.warn("predict", warning)
 
 
 def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[str, Any], proba: bool) -> Any:
@@ -149,29 +160,30 @@ def _as_pandas(predicted: Any, names: Sequence[str]) -> Any:
     return pd.DataFrame(np.asarray(predicted).reshape(len(predicted), -1), columns=list(names)).infer_objects()
 
 
-def _tops(model: Any, X: Any, n_rows: int, known: dict[str, Any], k: int) -> Any:
+def _tops(model: Any, used: Matched, known: dict[str, Any], k: int) -> Any:
     """The k most probable outcomes of each row, one below the other."""
     pd = require("pandas")
     outcomes, chances = [], []
-    for block in blocks(n_rows):
-        found = model.predict_joint(rows_of(X, block), given=_given_rows(known, block)).top(k)
+    for block in blocks(len(used.rows)):
+        found = model.predict_joint(rows_of(used.X, block), given=_given_rows(known, block)).top(k)
         outcomes.append(found.outcomes.reshape(-1, found.outcomes.shape[-1]))
         chances.append(np.exp(found.log_prob).reshape(-1))
     frame = pd.DataFrame(np.concatenate(outcomes), columns=model._classes.names).infer_objects()
-    rank = np.tile(np.arange(1, k + 1), n_rows)
-    row = np.repeat(np.arange(1, n_rows + 1), k)
-    frame.insert(0, "rank", rank)
-    frame.insert(0, "row", row)
-    frame["probability"] = np.concatenate(chances)
+    row, rank, probability = _OF_TOP
+    frame.insert(0, rank, np.tile(np.arange(1, k + 1), len(used.rows)))
+    frame.insert(0, row, np.repeat(used.rows + 1, k))
+    frame[probability] = np.concatenate(chances)
     return frame
 
 
-def _beside(table: TableFile, kept: Sequence[str], frame: Any, rows: Any) -> Any:
-    """Columns of the table before the predictions."""
+def _beside(table: TableFile, kept: Sequence[str], frame: Any, output: str, rows: Any) -> Any:
+    """Columns of the table before the predictions: 1.10 stays 1.10 in a text file, and is a number in others."""
     pd = require("pandas")
     if not kept:
         return frame
-    own = pd.DataFrame({name: pd.Series(table[name].own_type(), dtype=object) for name in kept}).infer_objects()
+    typed = output.lower().endswith((".parquet", *EXCEL))
+    columns = {name: table[name].own_type() if typed else table[name].as_written() for name in kept}
+    own = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}).infer_objects()
     double = [name for name in kept if name in frame.columns]
     if double:
         raise BadInput(f"--keep {double[0]!r}: there is another column of this name among the predictions.")

@@ -1,6 +1,6 @@
 """Running a command: exit codes, interruption, closed pipes, and words for what goes wrong.
 
-0 is fine, 1 a failure in the work, 2 wrong usage or bad input, 130 an interruption.
+0 is fine, 1 a failure in the work, 2 wrong usage or bad input, 130 an interruption, 143 an end from outside (SIGTERM).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+_BY_SIGNAL = 128
+"""What shells add to the number of the signal that ended a command."""
 
 _INTERRUPTED = {"benchmark": "the same command goes on where it was."}
 
@@ -42,36 +44,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     from pmdc.cli.app import app
 
-    for stream in (sys.stdout, sys.stderr):  # files and pipes are UTF-8; a terminal shows what it can
-        if isinstance(stream, io.TextIOWrapper):
-            if stream.isatty():
-                stream.reconfigure(errors="replace")
-            else:
-                stream.reconfigure(encoding="utf-8")
+    _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     command = next((f" {word}" for word in given if not word.startswith("-")), "")
-    code = _run(app, given, command)
+
+    def tell(message: object) -> None:
+        sys.stderr.write(f"pmdc{command}: {message}\n")
+
+    code = _run(app, given, command, tell)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_output()
+    except OSError as error:
+        if code == 0:
+            tell(f"the standard output cannot be written: {error.strerror}.")
+        _forget_output()
+        return code or FAILED
     return code
 
 
-def _run(app: typer.Typer, arguments: list[str], command: str) -> int:
-    def tell(message: object) -> None:
-        sys.stderr.write(f"pmdc{command}: {message}\n")
+def _prepare_streams() -> None:
+    """Files and pipes are UTF-8; a terminal shows what it can; what is closed takes nothing."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # names of files may be anything
 
-    with _interruptible(), _plain_warnings(tell):
+
+def _run(app: typer.Typer, arguments: list[str], command: str, tell: Callable[[object], None]) -> int:
+    with _interruptible() as signals, _plain_warnings(tell):
         try:
             answer = app(arguments, prog_name="pmdc", standalone_mode=False)
             if answer == INTERRUPTED:  # typer's word for KeyboardInterrupt
                 raise KeyboardInterrupt
             return int(answer or 0)
         except (KeyboardInterrupt, typer.Abort):
+            signals.heeded = True
             _stop_workers()
             tell("interrupted; " + _INTERRUPTED.get(command.strip(), "nothing was written."))
-            return INTERRUPTED
+            return _BY_SIGNAL + signals.last
         except _UsageError as error:
             path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
             sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
@@ -95,7 +112,7 @@ def _code_of(error: Exception) -> int | None:
 
     if isinstance(error, (BadInput, TableFileError, ImportError)):
         return WRONG_USAGE
-    return FAILED if isinstance(error, WorkFailed) else None
+    return FAILED if isinstance(error, (WorkFailed, OSError)) else None
 
 
 @contextmanager
@@ -113,29 +130,50 @@ def work() -> Iterator[None]:
         raise WorkFailed(str(error)) from error
 
 
+class _Signals:
+    """What asks the command to stop. Once that is heeded, nothing disturbs the clearing up."""
+
+    def __init__(self) -> None:
+        self.last: int = signal.SIGINT
+        self.heeded = False
+
+    def stop(self, number: int, frame: Any) -> None:
+        if not self.heeded:
+            self.last = number
+            raise KeyboardInterrupt
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        self.stop(signal.SIGINT, frame)
+
+
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Within this, Ctrl-C ends everything; in particular no search goes on with the best graph so far."""
+def _interruptible() -> Iterator[_Signals]:
+    """Within this, Ctrl-C ends everything; in particular no search goes on with the best graph so far.
+
+    So do the signals by which a system ends a process. What the caller of the command ignores stays ignored.
+    """
+    signals = _Signals()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield signals
         return
-
-    def stop(number: int, frame: Any) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, stop)
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, signals.stop)
     try:
-        if hasattr(signal, "pthread_sigmask"):
-            with _interruptible_alone(stop):
-                yield
+        if signal.SIGINT in before and hasattr(signal, "pthread_sigmask"):
+            with _interruptible_alone(signals.interrupt):
+                yield signals
         else:
-            yield
+            yield signals
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
-def _interruptible_alone(stop: Callable[[int, Any], NoReturn]) -> Iterator[None]:
+def _interruptible_alone(stop: Callable[[int, Any], None]) -> Iterator[None]:
     """Within this, Ctrl-C is for this process alone.
 
     A terminal sends it to the workers too, which would die with tracebacks. They inherit what is blocked here; a thread
@@ -156,7 +194,8 @@ def _interruptible_alone(stop: Callable[[int, Any], NoReturn]) -> Iterator[None]
         yield
     finally:
         over.set()
-        signal.pthread_kill(watch.ident, signal.SIGINT)  # type: ignore[arg-type]
+        if watch.is_alive():
+            signal.pthread_kill(watch.ident, signal.SIGINT)  # type: ignore[arg-type]
         watch.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGUSR2, before)
@@ -164,7 +203,7 @@ def _interruptible_alone(stop: Callable[[int, Any], NoReturn]) -> Iterator[None]
 
 def shield_workers() -> None:
     """Let joblib start what it keeps beside the workers, since that lets Ctrl-C through again to what follows."""
-    if not hasattr(signal, "pthread_sigmask"):
+    if not hasattr(signal, "pthread_sigmask") or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     from multiprocessing import resource_tracker
 

@@ -11,7 +11,7 @@ import numpy as np
 from rich.markup import escape
 
 from pmdc.cli.display import Screen, _table, print_json, show_graph, show_row, structure_json, structure_words
-from pmdc.cli.kinds import read_features, read_given
+from pmdc.cli.matching import read_features, read_given
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, write_graph, write_row
 from pmdc.cli.running import BadInput, work
@@ -43,9 +43,9 @@ def run(
         with work():
             write_graph(model, output)
         screen.note("show", f"the graph is in {output}.")
-    elif json:
+    if json:
         print_json(_document(model, path))
-    else:
+    elif output is None:
         _model(screen, model, path)
 
 
@@ -110,17 +110,18 @@ def _one_row(
     if index > table.n_rows:
         raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows.")
     alone = table.rows(np.arange(table.n_rows) == index - 1)
-    used = read_features(alone, model, drop_missing=False)
+    used = read_features(alone, model, drop_missing=None)
     known = read_given(given, model, alone)
-    for note in used.notes:
-        screen.note("show", note)
+    for warning in used.warnings:
+        screen.warn("show", warning)
     with work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
         joint = model.predict_joint(used.X, given=known or None)
         if output is not None:
             write_row(joint, output, f"{table.source}, {alone.where([0])}")
             screen.note("show", f"the network of the row is in {output}.")
-            return
+            if not json:
+                return
         marginals = [marginal[0] for marginal in joint.marginals()]
         best = joint.top(1)
     names, states = model._classes.names, model._classes.states
@@ -143,7 +144,7 @@ def _one_row(
         return
     screen.say(f"{table.source}, {alone.where([0])}:")
     screen.say()
-    show_row(screen, model, marginals, likely, known)
+    show_row(screen, model, marginals, likely, [name for name, state in known.items() if state != [None]])
     screen.say()
     told = ", ".join(f"{name} {state}" for name, state in zip(names, outcome, strict=True))
     screen.say(f"The most probable outcome ({np.exp(best.log_prob[0, 0]):.1%}): {told}.")

@@ -32,7 +32,7 @@ _MOST_NODES = 80
 _MOST_LINES = 200
 _ROWS = 10
 
-_CELL = "padding:2px 8px;text-align:left;vertical-align:top"
+_CELL = "padding:2px 8px;text-align:left;vertical-align:top;white-space:nowrap"
 
 
 def model_html(model: Any) -> str:

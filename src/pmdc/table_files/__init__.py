@@ -8,10 +8,11 @@ Complaints are `TableFileError`s that name the file, the column, the value and i
 """
 
 from pmdc.table_files.columns import MISSING_WORDS, Cells, Format, TableFile, TableFileError
-from pmdc.table_files.reading import STANDARD_STREAM, SUFFIXES, read_table
+from pmdc.table_files.reading import EXCEL, STANDARD_STREAM, SUFFIXES, read_table
 from pmdc.table_files.writing import check_output, write_table
 
 __all__ = [
+    "EXCEL",
     "MISSING_WORDS",
     "STANDARD_STREAM",
     "SUFFIXES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")
 _NOT_PLAIN = re.compile(r"_|^\s*[+-]?0\d", re.MULTILINE)
 _NOT_WHOLE = re.compile(r"[.eE]")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_TRUTH = {"True": True, "False": False}
 
 
 class TableFileError(ValueError):
@@ -109,7 +111,7 @@ class Cells:
         values = self.present
         if not values:
             return "empty"
-        if all(value in ("True", "False") or isinstance(value, bool) for value in values):
+        if all(isinstance(value, bool) or value in _TRUTH for value in values):
             return "truth"
         if self._all_numbers is not None:
             return "whole" if self._all_numbers.dtype.kind == "i" else "number"
@@ -151,10 +153,10 @@ class Cells:
         if isinstance(value, float):
             return "number"
         text = self._plain(value)
-        if _WHOLE.fullmatch(text):
-            return "whole"
         if _NUMBER.fullmatch(text):
-            return "number"
+            if not math.isfinite(float(text)):
+                return "text"
+            return "whole" if _WHOLE.fullmatch(text) else "number"
         return "code" if _LEADING_ZERO.fullmatch(text) else "text"
 
     def _plain(self, value: Any) -> str:
@@ -205,14 +207,29 @@ class Cells:
                 return value if number is None else number
 
             return self.convert(to_number)
-        return self.convert(lambda value: value if isinstance(value, str) else _text(value))
+        trimmed = {state.strip(): state for state in states if isinstance(state, str)}  # as the cells are
+        trimmed |= {state: state for state in states}
+
+        def to_state(value: Any) -> Any:
+            text = value if isinstance(value, str) else _text(value)
+            if isinstance(value, bool):  # TRUE in text that Excel has written, and the like
+                text = next((str(state) for state in states if str(state).lower() == text.lower()), text)
+            return trimmed.get(text, text)
+
+        return self.convert(to_state)
+
+    def as_written(self) -> list[Any]:
+        """All rows of a text file as they stand there, numbers with a decimal point; of another file in their types."""
+        if not all(isinstance(value, str) for value in self.values):
+            return self.own_type()
+        return self.convert(lambda value: value if self.number(value) is None else self._plain(value))
 
     def own_type(self) -> list[Any]:
         """All rows in the type that the values look like: whole numbers, numbers, truth values or text."""
         if self.looks == "whole" or self.looks == "number":
             return self.convert(self.number)
         if self.looks == "truth":
-            return self.convert(lambda value: value in (True, "True"))
+            return self.convert(lambda value: value if isinstance(value, bool) else _TRUTH.get(value))
         return self.convert(lambda value: value if isinstance(value, str) else _text(value))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import sys
 from array import array
 from collections import Counter, defaultdict
@@ -16,7 +17,7 @@ import numpy as np
 
 from pmdc.checks import suggest
 from pmdc.extras import require
-from pmdc.table_files.columns import Cells, Format, TableFile, TableFileError
+from pmdc.table_files.columns import Cells, Codes, Format, TableFile, TableFileError
 
 STANDARD_STREAM = "-"
 
@@ -25,6 +26,8 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".csv.gz", ".tsv.gz", ".txt.gz", ".p
 """The names that table files may end in."""
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
+"""What Excel understands, and some programs write for it, before the header."""
 _BLOCK = 4096
 
 
@@ -122,22 +125,35 @@ def _decode(content: bytes, source: str, format: Format) -> str:
 def _read_text(text: str, source: str, format: Format, tabs: bool) -> TableFile:
     if not text.strip():
         raise TableFileError(f"{source} is empty: it needs a line with the names of the columns, and rows.")
-    delimiter = format.delimiter or _detect(text, tabs)
+    told = _SEPARATOR_LINE.match(text)
+    delimiter = format.delimiter or (told[1] if told else _detect(text, tabs))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=delimiter != "\t")
     try:
-        header = next(row for row in reader if any(cell.strip() for cell in row))
-        names, notes = _names(header, source)
-        _refuse_one_column(header, delimiter, source, text)
+        if told:
+            next(reader)
+        header = next((row for row in reader if any(cell.strip() for cell in row)), [])
+        names, unnamed = _names(header, source)
+        _refuse_one_column(header, delimiter, source)
         codes, values, lines = _read_rows(reader, names, source, delimiter)
     except csv.Error as error:
         raise TableFileError(
             f"{source}, line {reader.line_num}: {error}. Is a quotation mark opened and never closed?"
         ) from None
     columns = {
-        name: Cells(name, np.frombuffer(codes[i], dtype=np.int64).copy(), values[i], format)
+        name: _trimmed(name, np.frombuffer(codes[i], dtype=np.int64).copy(), values[i], format)
         for i, name in enumerate(names)
     }
-    return _checked(TableFile(source, columns, lines, "line", notes))
+    return _checked(TableFile(source, columns, lines, "line"), unnamed)
+
+
+def _trimmed(name: str, codes: Codes, values: Sequence[Any], format: Format) -> Cells:
+    """A column without the blanks around its texts: 'yes' and 'yes ' are the same."""
+    trimmed = [value.strip() if isinstance(value, str) else value for value in values]
+    if trimmed == list(values):
+        return Cells(name, codes, values, format)
+    places: dict[Any, int] = {}
+    merged = [places.setdefault(value, len(places)) for value in trimmed]
+    return Cells(name, np.array([*merged, -1])[codes], list(places), format)
 
 
 def _read_rows(
@@ -163,7 +179,7 @@ def _read_rows(
             if not row or (width > 1 and row == [""]):  # an empty line
                 line = reader.line_num + 1
                 continue
-            raise TableFileError(_ragged(row, line, reader.line_num, width, source, delimiter))
+            raise TableFileError(_ragged(row, line, reader.line_num, names, source, delimiter))
         block.append(row)
         lines.append(line)
         line = reader.line_num + 1
@@ -174,12 +190,18 @@ def _read_rows(
     return codes, [list(index) for index in known], lines
 
 
-def _ragged(row: Sequence[str], first: int, last: int, width: int, source: str, delimiter: str) -> str:
+def _ragged(row: Sequence[str], first: int, last: int, names: Sequence[str], source: str, delimiter: str) -> str:
     if last > first + 5 and any("\n" in cell for cell in row):
         return f"{source}, line {first}: a cell goes on until line {last}. Is a quotation mark opened and never closed?"
+    sign = _DELIMITERS.get(delimiter, repr(delimiter))
+    if len(names) == 1:
+        return (
+            f"{source}: the first line is {names[0]!r} alone, but line {first} has {len(row)} cells, separated by "
+            f"{sign}s. The file must begin with the names of the columns: remove what stands before them."
+        )
     return (
-        f"{source}, line {first} has {len(row)} cell(s), but the header has {width}, separated by "
-        f"{_DELIMITERS.get(delimiter, repr(delimiter))}s. Correct the line; a cell that contains the separator needs "
+        f"{source}, line {first} has {len(row)} cell(s), but the header has {len(names)}, separated by "
+        f"{sign}s. Correct the line; a cell that contains the separator needs "
         "quotation marks. If another sign separates the columns, name it with --delimiter."
     )
 
@@ -203,12 +225,11 @@ def _detect(text: str, tabs: bool) -> str:
     return chosen
 
 
-def _refuse_one_column(header: Sequence[str], delimiter: str, source: str, text: str) -> None:
+def _refuse_one_column(header: Sequence[str], delimiter: str, source: str) -> None:
     if len(header) > 1:
         return
-    first = text.splitlines()[0]
     for sign, word in _DELIMITERS.items():
-        if sign != delimiter and sign in first:
+        if sign != delimiter and sign in header[0]:
             shown = {"\t": "tab"}.get(sign, sign)
             raise TableFileError(
                 f"{source} has one column, {header[0]!r}, when it is divided by {_DELIMITERS.get(delimiter, delimiter)}"
@@ -217,7 +238,7 @@ def _refuse_one_column(header: Sequence[str], delimiter: str, source: str, text:
 
 
 def _names(header: Sequence[Any], source: str) -> tuple[list[str], list[str]]:
-    """Names of the columns, and a note on those that have none."""
+    """Names of the columns, and those of them that are ours."""
     names = ["" if cell is None else str(cell).strip() for cell in header]
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     if twice:
@@ -227,19 +248,27 @@ def _names(header: Sequence[Any], source: str) -> tuple[list[str], list[str]]:
             f"{source}: columns {', '.join(places)} are all called {twice[0]!r}{others}. Rename them in the file: "
             "every column needs a name of its own."
         )
-    notes = []
+    unnamed = []
     for i, name in enumerate(names):
         if not name:
             names[i] = f"column {i + 1}"
             while names.count(names[i]) > 1:
                 names[i] += "_"
-            notes.append(f"column {i + 1} of {source} has no name and is called {names[i]!r}.")
-    return names, notes
+            unnamed.append(names[i])
+    return names, unnamed
 
 
-def _checked(table: TableFile) -> TableFile:
+def _checked(table: TableFile, unnamed: Sequence[str]) -> TableFile:
+    """The table without columns that have neither a name nor a value, and a note on all that have no name."""
     if not table.n_rows:
         raise TableFileError(f"{table.source} has a header ({len(table.names)} columns) but no rows.")
+    empty = [name for name in unnamed if table[name].looks == "empty"]
+    for name in unnamed:
+        if name not in empty:
+            table.notes.append(f"a column of {table.source} has no name and is called {name!r}.")
+    if empty:
+        table.notes.append(f"{len(empty)} column(s) of {table.source} with neither a name nor a value are left out.")
+        table.columns = {name: cells for name, cells in table.columns.items() if name not in empty}
     return table
 
 
@@ -252,7 +281,7 @@ def _read_parquet(content: bytes, source: str, format: Format) -> TableFile:
         raise TableFileError(f"{source} is no Parquet file that can be read ({_first_line(error)}).") from None
     if frame.index.name is not None or frame.index.nlevels > 1:
         frame = frame.reset_index()
-    return _from_frame(frame, source, format, "row", 1, [])
+    return _from_frame(frame, source, format, np.arange(1, len(frame) + 1), [])
 
 
 def _read_excel(content: bytes, source: str, format: Format) -> TableFile:
@@ -271,26 +300,23 @@ def _read_excel(content: bytes, source: str, format: Format) -> TableFile:
     notes = (
         [f"{source} has {len(sheets)} sheets; {sheet!r} is read."] if format.sheet is None and len(sheets) > 1 else []
     )
-    frame = book.parse(sheet, header=None, dtype=object, keep_default_na=False, na_values=[])
+    frame = pd.read_excel(book, sheet, header=None, dtype=object, keep_default_na=False, na_values=[])
+    frame = frame[~frame.map(lambda cell: cell is None or cell == "").all(axis=1)]
     if frame.empty:
         raise TableFileError(
             f"{source}, sheet {sheet!r} is empty: it needs a row with the names of the columns, and rows."
         )
-    names, more = _names([cell if cell != "" else None for cell in frame.iloc[0]], source)
-    body = frame.iloc[1:].set_axis(names, axis=1)
-    filled = ~body.map(lambda cell: cell is None or cell == "").all(axis=1).to_numpy()
-    table = _from_frame(body[filled], source, format, "row", 2, notes + more)
-    table._places = np.flatnonzero(filled) + 2
-    return table
+    body = frame.iloc[1:].set_axis(frame.iloc[0].tolist(), axis=1)
+    return _from_frame(body, source, format, body.index.to_numpy() + 1, notes)
 
 
 def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0].rstrip(".")
 
 
-def _from_frame(frame: Any, source: str, format: Format, word: str, first: int, notes: Sequence[str]) -> TableFile:
+def _from_frame(frame: Any, source: str, format: Format, places: Any, notes: Sequence[str]) -> TableFile:
     pd = require("pandas")
-    names, more = _names(list(frame.columns), source)
+    names, unnamed = _names(list(frame.columns), source)
     columns = {}
     for name, (_, series) in zip(names, frame.items(), strict=True):
         if isinstance(series.dtype, pd.CategoricalDtype):
@@ -300,8 +326,8 @@ def _from_frame(frame: Any, source: str, format: Format, word: str, first: int, 
         except TypeError:  # lists and the like
             codes, values = pd.factorize(series.map(str))
         listed = [_plain_value(value, name, source) for value in values.tolist()]
-        columns[name] = Cells(name, codes.astype(np.int64), listed, format)
-    return _checked(TableFile(source, columns, np.arange(first, first + len(frame)), word, [*notes, *more]))
+        columns[name] = _trimmed(name, codes.astype(np.int64), listed, format)
+    return _checked(TableFile(source, columns, places, "row", notes), unnamed)
 
 
 def _plain_value(value: Any, name: str, source: str) -> Any:
