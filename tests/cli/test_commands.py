@@ -211,17 +211,18 @@ def test_missing_values_can_be_left_out(pmdc, folder, tmp_path):
     rows = (folder / "table.csv").read_text().splitlines()
     rows[3] = "," + rows[3].partition(",")[2]
     rows[7] = "?," + rows[7].partition(",")[2]
+    rows[9] = "NA," + rows[9].partition(",")[2]
     (tmp_path / "gaps.csv").write_text("\n".join(rows))
     done = pmdc("fit", "gaps.csv", *FIT, "-o", "m.skops", "--missing", "?", "--drop-missing")
     assert done.code == 0
-    assert "2 of 120 rows have missing values and are left out" in done.err
-    assert "fitted on all 118 rows" in done.out
+    assert "3 of 120 rows have missing values and are left out" in done.err
+    assert "fitted on all 117 rows" in done.out
     done = pmdc("predict", "m.skops", "gaps.csv", "--missing", "?", "--drop-missing", "-o", "out.csv")
-    assert len(pd.read_csv("out.csv")) == 118
-    assert "2 of 120 rows have missing values and are left out (lines 4, 8)." in done.err
+    assert len(pd.read_csv("out.csv")) == 117
+    assert "3 of 120 rows have missing values and are left out (lines 4, 8, 10)." in done.err
     done = pmdc("predict", "m.skops", "gaps.csv", "--missing", "?", "--drop-missing", "--top", "1", "-q")
     rows = pd.read_csv(StringIO(done.out))["row"].tolist()
-    assert rows == [row for row in range(1, 121) if row not in (3, 7)], "those of the file"
+    assert rows == [row for row in range(1, 121) if row not in (3, 7, 9)], "those of the file"
 
 
 def test_separators_encodings_and_decimal_commas(pmdc, folder, tmp_path):

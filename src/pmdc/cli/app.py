@@ -51,8 +51,8 @@ Missing = Annotated[
     str | None,
     typer.Option(
         metavar="WORDS",
-        help="Words that mean that there is no value, separated by commas, besides empty cells. "
-        "\\[default: NA, N/A, NaN, null and the like]",
+        help="Words that mean that there is no value, separated by commas, besides NA, N/A, NaN, null and the like; "
+        "'' for empty cells alone.",
         rich_help_panel=_READING,
     ),
 ]
@@ -436,5 +436,6 @@ def _format(
     sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     if sign is not None and (len(sign) != 1 or sign in "\"'\n\r"):
         raise BadInput(f"--delimiter {delimiter!r} must be a single sign, such as ',' or ';', or the word tab.")
-    words = MISSING_WORDS if missing is None else tuple(_listed(missing))
+    named = _listed(missing or "")
+    words = () if missing is not None and not named else (*MISSING_WORDS, *named)
     return Format(sign, decimal, encoding, words, sheet)
