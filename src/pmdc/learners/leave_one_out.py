@@ -72,7 +72,7 @@ _FAR = 0.5
 _WORK = 1e7
 """The most that this may cost in a part: the rows that do so times all rows times coefficients."""
 
-_STEPS = 50
+_STEPS = 500
 """The most steps of a row."""
 
 _CLOSE = 1e-6
