@@ -66,6 +66,17 @@ def test_polars_in_polars_out():
     assert {c: predicted[c].to_list() for c in Y} == {c: expected[c].to_list() for c in Y}
 
 
+def test_arrow_in_arrow_out():
+    arrow = pytest.importorskip("pyarrow")
+    tables = [arrow.Table.from_pandas(frame) for frame in (X, Y)]
+    predicted = clone(FAST).fit(*tables).predict(tables[0])
+    assert isinstance(predicted, arrow.Table)
+    expected = clone(FAST).fit(X, Y).predict(X)
+    assert {c: predicted[c].to_pylist() for c in Y} == {c: expected[c].to_list() for c in Y}
+    with pytest.raises(ValueError, match=f"X has several columns named '{X.columns[0]}'"):
+        clone(FAST).fit(tables[0].append_column(X.columns[0], tables[0][0]), tables[1])
+
+
 def test_arrays_and_lists():
     model = clone(FAST).fit(NUMBERS, CODES)
     assert model.predict(NUMBERS).dtype == CODES.dtype

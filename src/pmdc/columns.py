@@ -61,7 +61,8 @@ def read_columns(data: Any, argument: str, owner: str, allow_missing: bool = Fal
             else "give a DataFrame, a 2-D array or a list of rows"
         )
         raise TypeError(f"{argument} is of type {type(data).__name__}: {remedy}.")
-    twice = [name for name, count in Counter(getattr(data, "columns", ())).items() if count > 1]
+    names = getattr(data, "column_names", getattr(data, "columns", ()))  # pyarrow's and everyone else's
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"{argument} has several columns named {twice[0]!r}: column names must be unique.")
     frame = nw.from_native(data, eager_only=True, pass_through=True)

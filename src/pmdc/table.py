@@ -314,9 +314,10 @@ class ClassTable:
 
         ``like``, a DataFrame of the same library, lends its index, where that library has one.
         """
-        if self.frame_states is not None:
+        if self.frame_states is not None and self.given_names is not None:
             chosen = [nw.from_native(s, series_only=True)[codes[:, k]] for k, s in enumerate(self.frame_states)]
-            frame = nw.concat([nw.maybe_reset_index(series).to_frame() for series in chosen], how="horizontal")
+            named = [series.alias(name) for series, name in zip(chosen, self.given_names, strict=True)]
+            frame = nw.concat([nw.maybe_reset_index(series).to_frame() for series in named], how="horizontal")
             native = frame.to_native()
             if frame.implementation.is_pandas_like() and type(like) is type(native):
                 native.index = like.index
