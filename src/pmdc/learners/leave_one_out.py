@@ -37,6 +37,7 @@ import numpy.typing as npt
 from pmdc.compiled import SUMS, compiled
 from pmdc.learners.newton import (
     _contrasts,
+    _copy,
     _energy,
     _factor,
     _gradient,
@@ -117,7 +118,8 @@ def scores_without(
             B = np.empty((m, k))
             for s in range(n_states):
                 if number[p, s] >= 0:
-                    B[local[s]] = coef[number[p, s]]
+                    for j in range(k):
+                        B[local[s], j] = coef[number[p, s], j]
             _scores(A[:n], B, np.eye(m), S)
             _leave(A[:n], y[:n], w[:n], ridge, B, S, Z, Z32)
         for r in range(n):
@@ -126,7 +128,7 @@ def scores_without(
                     out[rows[r], s] = S[r, local[s]]
 
 
-@compiled()
+@compiled(inline="always")
 def _leave(
     A: Floats, y: Codes, w: Floats, ridge: float, B: Floats, S: Floats, Z: Floats, Z32: npt.NDArray[np.float32]
 ) -> None:
@@ -141,10 +143,10 @@ def _leave(
     added = np.full(k, ridge)
     added[0] = 0.0
     diagonal, work = np.empty((v, k)), np.zeros(1)
-    apart = v * k > _MOST or v == m
-    U, width = _factor(A, w, P, Q, added, apart, False, _NEGLIGIBLE, energy, norms, diagonal, Z, Z32, work)
+    apart, same = v * k > _MOST or v == m, np.bool_(False)  # its type is that of `newton`, not of a literal
+    U, width = _factor(A, w, P, Q, added, apart, same, _NEGLIGIBLE, energy, norms, diagonal, Z, Z32, work)
     for b in range(len(U)):
-        U[b] = _inverse(U[b])
+        _copy(_inverse(U[b]), U[b])
     some = _unsure(y, w, P, norms, ridge, U, width)
     # Entries of U^-1 A' lose digits by the root of the condition of H only.
     if ridge > 1e-8 * diagonal.max():
@@ -177,7 +179,7 @@ def _inverse(U: Floats) -> Floats:
         if first:
             corner = np.ascontiguousarray(V[first:last, first:last])
             above = np.dot(np.ascontiguousarray(U[:first, first:last]), corner)
-            V[:first, first:last] = -np.dot(np.ascontiguousarray(V[:first, :first]), above)
+            _move(V[:first, first:last], np.dot(np.ascontiguousarray(V[:first, :first]), above), 1.0)
     return V
 
 
@@ -342,7 +344,8 @@ def _follow(
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
     for i in far:
         weight, w[i] = w[i], 0.0
-        there[:], at[:] = before, T
+        _copy(before, there)
+        _copy(T, at)
         value = _softmax(there, change, 0.0, y, w, p)[0] + _penalty(T, T, ridge) / 2
         # The first step is known by what it does to the row, d: H step = w J (r + W d).
         d = before[i] - S[i]
@@ -367,7 +370,7 @@ def _follow(
                 break
             _move(at, step, size)
             _move(there, change, size)
-            last[:] = grad
+            _copy(grad, last)
             _gradient(A, y, w, p, Q, at, ridge, grad)
             _solve(V, diagonal, width, grad, solved)
             new_power = _inner(solved, grad)
@@ -376,7 +379,8 @@ def _follow(
                 _move(solved, step, -share)
             step, solved = solved, step
             power = new_power
-        S[i] = there[i]
+        for a in range(m):
+            S[i, a] = there[i, a]
         w[i] = weight
 
 
@@ -403,7 +407,7 @@ def _solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -
     for b in range(V.shape[0]):
         first, last = b * each, (b + 1) * each
         x = np.ascontiguousarray(grad[first:last, :width]).ravel()
-        out[first:last, :width] = np.dot(V[b], np.dot(x, V[b])).reshape(each, width)
+        _copy(np.dot(V[b], np.dot(x, V[b])).reshape(each, width), out[first:last, :width])
     for e in range(v):
         for j in range(width, k):
             out[e, j] = grad[e, j] / diagonal[e, j]

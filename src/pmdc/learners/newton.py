@@ -123,7 +123,8 @@ def fit_parts(
                         for j in range(k):
                             T[e, j] += q * coef[g, j]
         if not warm:
-            T[:, 0] = cold
+            for e in range(v):
+                T[e, 0] = cold[e]
         steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
         failed += steps > max_iter
         most = max(most, steps)
@@ -225,7 +226,8 @@ def _fit_part(
     value = _softmax(S, change, 0.0, y, w, P)[0] + _penalty(T, T, ridge) / 2
     if not same and not value <= null:
         T[:] = 0.0
-        T[:, 0] = cold
+        for e in range(v):
+            T[e, 0] = cold[e]
         same = True
         _scores(A, T, Q, S)
         value = _softmax(S, change, 0.0, y, w, P)[0]
@@ -233,7 +235,7 @@ def _fit_part(
     energy, norms = _energy(A, w)
     longest = norms.max()
     conjugate = v * k > _MOST or v == m
-    U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), 0
+    U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), k
     added, damping = np.empty(k), 0.0
     old, left, negligible = False, np.inf, _NEGLIGIBLE
     for steps in range(1, max_iter + 1):
@@ -511,7 +513,7 @@ def _factor(
             _gram(A, c, norms, least, width, single, Z, Z32, U[e], work)
             for j in range(width):
                 U[e, j, j] += added[j]
-            U[e] = _cholesky(U[e])
+            _copy(_cholesky(U[e]), U[e])
             work[0] += width**3 / 3.0
         return U, width
     H = np.zeros((v * width, v * width))
@@ -539,7 +541,7 @@ def _factor(
             H[e * width + j, e * width + j] += added[j]
     work[0] += (v * width) ** 3 / 3.0
     whole = np.empty((1, v * width, v * width))
-    whole[0] = _cholesky(H)
+    _copy(_cholesky(H), whole[0])
     return whole, width
 
 
@@ -552,6 +554,14 @@ def _variance(p: Floats, Q: Floats, e: int) -> float:
         mean += p[a] * Q[a, e]
         square += p[a] * Q[a, e] * Q[a, e]
     return square - mean * mean
+
+
+@compiled()
+def _copy(A: Floats, B: Floats) -> None:
+    """B = A in place. Assigned to a slice, an error of its shape is compiled too, which takes seconds."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            B[i, j] = A[i, j]
 
 
 @compiled()
