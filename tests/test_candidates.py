@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from oracles import best_score
 from pmdc.candidates import ParentRules, predicted_models, restrict, score_parent_sets
 from pmdc.criteria import Size, penalty_of
-from pmdc.families import Family
+from pmdc.families import Family, best_coarser
 from pmdc.family_search import backoff_chain, settle_families
 
 K, P = 3, 2  # class variables 0, 1, 2 and discrete features 3, 4
@@ -169,8 +170,8 @@ def test_settling_features_takes_the_best_beside_each_set_of_class_variables():
 def test_the_backoff_chain_drops_what_is_missed_least():
     table = {(): -9.0, (1,): -7.0, (3,): -6.0, (1, 3): -2.0, (3, 4): -5.0, (1, 3, 4): -1.0}
     table = {Family(p): score for p, score in table.items()}
-    assert backoff_chain(table, Family((1, 3, 4))) == [Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]]
-    nothing_known = backoff_chain({}, Family((1, 3), (2,)))
+    assert backoff_chain(partial(best_coarser, table), Family((1, 3, 4))) == [Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]]
+    nothing_known = backoff_chain(partial(best_coarser, {}), Family((1, 3), (2,)))
     assert nothing_known == [Family(p, (2,)) for p in [(1, 3), (1,), ()]], "the last goes first, inputs stay"
 
 

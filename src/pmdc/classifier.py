@@ -341,11 +341,12 @@ class GBNC(MultiDimensionalClassifier):
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
             work = self._with_strengths(work, rules, names, parallel)
             scores = self._make_scores(work, rules, names, parallel)
-            tables, limits = self._score(rules, scores)
+            tables, limits = self._score(rules, scores, lambda: self._make_scores(work, rules, names, parallel))
             offered = _offered(tables, scores)
             structure, chosen = self._find_structure(offered)
             tasks = [
-                (child, backoff_chains(scores.known[child], family, n_classes)) for child, family in enumerate(chosen)
+                (child, backoff_chains(partial(scores.fewer, child), family, n_classes))
+                for child, family in enumerate(chosen)
             ]
             strengths = [_inherited(chains, partial(scores.strength, child)) for child, chains in tasks]
             tell_phase("fitting the local models")
@@ -457,14 +458,17 @@ class GBNC(MultiDimensionalClassifier):
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
 
-    def _score(self, rules: list[ParentRules], scores: Scores) -> tuple[list[FamilyTable], list[str]]:
+    def _score(
+        self, rules: list[ParentRules], scores: Scores, fresh: Callable[[], Scores]
+    ) -> tuple[list[FamilyTable], list[str]]:
         """Phase P1: the score table, and what limits it."""
         n_rows = len(scores.work.codes)
         if self.conditioning == "partition":
             return self._score_partitions(rules, scores, n_rows)
         alone = [classes_alone(rule) for rule in rules]
+        # The guard is not to be passed by what is only asked for here, before the features are settled.
         kept, _, limits = self._restrict(
-            alone, n_rows, lambda tasks: scores([(child, Family((), parents)) for child, parents in tasks])
+            alone, n_rows, lambda tasks: fresh()([(child, Family((), parents)) for child, parents in tasks])
         )
         cut = [
             replace(rule, optional=(*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))

@@ -7,7 +7,8 @@ predecessors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from pmdc.learners.base import LocalTask
@@ -64,6 +65,14 @@ def _sorted(nodes: set[int]) -> ParentSet:
 def class_part(parents: ParentSet, n_classes: int) -> ParentSet:
     """The class variables of a parent set."""
     return tuple(v for v in parents if v < n_classes)
+
+
+def best_coarser(table: Mapping[Family, float], family: Family) -> Family:
+    """The family without the dividing parent whose removal scores best.
+
+    A family that was not scored comes last, and among equals the later parent goes.
+    """
+    return max(family.coarser(), key=lambda fewer: table.get(fewer, -inf))
 
 
 def local_task(child: int, family: Family, codes: Codes, sizes: Sequence[int]) -> LocalTask:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,14 @@ _TRIED = 16
 """The most features that each of these rounds tries."""
 
 
+class Best(NamedTuple):
+    """What a set of class variables has found so far."""
+
+    offered: bool
+    score: float
+    family: Family
+
+
 @dataclass
 class FamilySearch:
     """The families of all class variables that are worth a score, where parents may be inputs.
@@ -48,7 +57,9 @@ class FamilySearch:
        of a class variable are no more than 80, all are tried. Only sets grow whose families were worth their parents:
        a set is left out if one of its subsets with a member less was no better than what is without another of its
        members (`offered`). The features keep the way found in 1.
-    3. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
+    3. *More inputs.* Inputs do not count towards `max_parents`: the best family of as many class variables as that
+       grows by one class variable after the other as an input, each time the best, as long as the score rises.
+    4. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
        and with all of them as inputs.
 
     Parameters
@@ -77,12 +88,13 @@ class FamilySearch:
 
     def __post_init__(self) -> None:
         self.tables = [{} for _ in self.rules]
-        self._best: list[dict[ParentSet, tuple[float, Family]]] = [{} for _ in self.rules]
+        self._best: list[dict[ParentSet, Best]] = [{} for _ in self.rules]
         self._worth: list[set[ParentSet]] = [set() for _ in self.rules]
 
     def run(self) -> list[FamilyTable]:
         features = self.settle_features()
         self.score_levels(features)
+        self.grow_inputs()
         self.score_chains(features)
         return self.tables
 
@@ -91,10 +103,12 @@ class FamilySearch:
         for (child, family), value in zip(tasks, self.scores(tasks, last), strict=True):
             classes = family.classes(self.rules[child].n_classes)
             self.tables[child][family] = value
-            if self.scores.offered(child, family):
+            found = Best(self.scores.offered(child, family), value, family)
+            if found.offered:
                 self._worth[child].add(classes)
-            if classes not in self._best[child] or value > self._best[child][classes][0]:
-                self._best[child][classes] = value, family
+            known = self._best[child].get(classes)
+            if known is None or found[:2] > known[:2]:
+                self._best[child][classes] = found
 
     def settle_features(self) -> list[Family]:
         """The features of each class variable and their ways."""
@@ -120,8 +134,10 @@ class FamilySearch:
             open_ = still
             if not open_:
                 break
-        for rule in self.rules:
-            self.scores.settle(rule.child, best[rule.child], list(self.tables[rule.child]))
+        for rule, family in zip(self.rules, best, strict=True):
+            table = self.tables[rule.child]
+            self.scores.settle(rule.child, family, list(table))
+            self._best[rule.child][family.classes(rule.n_classes)] = Best(True, table[family], family)
         self.progress(f"ways of the discrete features: {sum(map(len, self.tables))} families scored")
         return best
 
@@ -154,7 +170,10 @@ class FamilySearch:
                         continue
                     bound = self._best_subset(rule, classes)
                     families = self._ways(rule, features[child], classes)
-                    tasks.extend((child, family) for family in families if not self.skip(child, family, bound))
+                    kept = [(child, family) for family in families if not self.skip(child, family, bound)]
+                    tasks.extend(kept)
+                    if not kept:  # larger sets may be worth their penalty, whatever this one's is
+                        self._worth[child].add(classes)
             tell_phase(f"scoring parent sets of size {level}")
             self._score(tasks, last=level == most)
             if visited:
@@ -190,13 +209,41 @@ class FamilySearch:
         known = [(best[s], gone) for s, gone in subsets if s in best]
         if not known:  # the least that is allowed, which has no subset
             return [features.feed(*classes), features.divide_by(*classes)]
-        (_, family), gone = max(known, key=lambda pair: pair[0][0])
-        return [family.divide_by(gone), family.feed(gone)]
+        top, gone = max(known, key=lambda pair: pair[0].score)
+        return [top.family.divide_by(gone), top.family.feed(gone)]
 
     def _best_subset(self, rule: ParentRules, classes: ParentSet) -> float:
         subsets = chain.from_iterable(combinations(classes, size) for size in range(len(classes) + 1))
         best = self._best[rule.child]
-        return max((best[s][0] for s in subsets if s in best), default=-np.inf)
+        return max((best[s].score for s in subsets if s in best), default=-np.inf)
+
+    def grow_inputs(self) -> None:
+        """More inputs for the best families that have all class variables that `max_parents` allows."""
+        tops = {}
+        for rule in map(classes_alone, self.rules):
+            full = [best for classes, best in self._best[rule.child].items() if len(classes) == rule.max_size()]
+            if rule.max_parents and any(best.offered for best in full):
+                tops[rule.child] = max(full, key=lambda best: best[:2]).family
+        while tops:
+            more = {
+                child: [
+                    family.feed(v)
+                    for v in self.rules[child].optional
+                    if v < self.rules[child].n_classes and v not in family.parents
+                ]
+                for child, family in tops.items()
+            }
+            for child, families in more.items():
+                bound = self.tables[child][tops[child]]
+                more[child] = [f for f in families if self.affordable(child, f) and not self.skip(child, f, bound)]
+            tell_phase("scoring more inputs")
+            self._score([(child, family) for child, families in more.items() for family in families])
+            grown = {}
+            for child, families in more.items():
+                top = max(families, key=self.tables[child].__getitem__, default=None)
+                if top is not None and self.scores.exceeds(child, top, tops[child], 1):
+                    grown[child] = top
+            tops = grown
 
     def score_chains(self, features: Sequence[Family]) -> None:
         """For each class variable all those before it as inputs."""
@@ -242,24 +289,23 @@ def settle_families(table: FamilyTable, n_classes: int) -> dict[ParentSet, tuple
     return best
 
 
-def backoff_chains(table: FamilyTable, family: Family, n_classes: int) -> list[list[Family]]:
+def backoff_chains(fewer: Callable[[Family], Family], family: Family, n_classes: int) -> list[list[Family]]:
     """The families to fall back on: a chain for the family itself, and one without each choice of dividing features.
 
     The latter answer for values of discrete features that were never seen.
     """
     features = [v for v in family.partition if v >= n_classes]
     unseen = chain.from_iterable(combinations(features, size) for size in range(len(features) + 1))
-    return [backoff_chain(table, family.without(*gone)) for gone in unseen]
+    return [backoff_chain(fewer, family.without(*gone)) for gone in unseen]
 
 
-def backoff_chain(table: FamilyTable, family: Family) -> list[Family]:
+def backoff_chain(fewer: Callable[[Family], Family], family: Family) -> list[Family]:
     """A family and ever coarser ones, down to the one that does not divide the rows.
 
-    At each step goes the parent without which the score is best; a family that was not scored comes last, and
-    among equals the later parent goes first.
+    `fewer` says what each falls back on (`pmdc.scoring.Scores.fewer`).
     """
     levels = [family]
     while family.partition:
-        family = max(family.coarser(), key=lambda fewer: table.get(fewer, -np.inf))
+        family = fewer(family)
         levels.append(family)
     return levels

@@ -75,14 +75,15 @@ class LeaveOneOut:
 
 
 class OutOfBag:
-    """Each row by the members of an ensemble that have not seen it."""
+    """Each row by the members of an ensemble that have not seen it; where all have, nothing is known of it."""
 
     def __call__(
         self, learner: Any, child: int, family: Family, codes: Codes, sizes: Sequence[int], start: Any
     ) -> Rows:
         task = local_task(child, family, codes, sizes)
         weight = task.partition.weights(learner.sample_weight)[task.partition.part] - learner.sample_weight
-        return Rows(learner.out_of_bag(task), np.maximum(weight, 0.0))
+        log_proba, answered = learner.out_of_bag(task)
+        return Rows(log_proba, np.where(answered, np.maximum(weight, 0.0), 0.0))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pmdc.families import Family, ParentSet, local_task
+from pmdc.families import Family, ParentSet, best_coarser, local_task
 from pmdc.held_out import Evaluator, Rows, shrink
 from pmdc.learners.base import TINY, Adjustable, LocalLearner
 from pmdc.learners.starts import WarmStarts
@@ -135,6 +135,10 @@ class Scores(ABC):
         """Let a family stand for its class variables: what was tried beside it and scores better is not believed."""
         return
 
+    def fewer(self, child: int, family: Family) -> Family:
+        """The family with a parent less that a family falls back on: of those scored, the one with the best score."""
+        return best_coarser(self.known[child], family)
+
     def strength(self, child: int, family: Family) -> float | None:
         """How strongly the models of a family are to be shrunk towards those with a parent less, if it was chosen."""
         return None
@@ -184,6 +188,9 @@ class HeldOutScores(Scores):
     error of its sum over n rows is sqrt(n) times the standard deviation of d_i.
     The best of m that are tried for the same place is better by luck by about sqrt(2 ln m) standard errors (the
     greatest of m normal errors); it has to gain these too (`exceeds`).
+    Where all rows gain the same the standard error is 0, however little that is: of models that are sure already, or of
+    two rows. So z standard errors are also z^2 / 2 nats at least, which is where a likelihood ratio of one parameter
+    has them.
     With ``guard=0`` families that are no better than a smaller one are left out, which no best network misses.
 
     Parameters
@@ -220,6 +227,7 @@ class HeldOutScores(Scores):
         self.required = required
         self.memory_budget = memory_budget
         self._strengths: dict[Task, float] = {}
+        self._fewer: dict[Task, Family] = {}
         self._rows: dict[Task, Floats] = {}
         self._bytes = 0
         self._refused: set[Task] = set()
@@ -277,9 +285,8 @@ class HeldOutScores(Scores):
         return shrink(rows, fewer, self.work.learner.sample_weight)
 
     def fewer(self, child: int, family: Family) -> Family:
-        """The family with a parent less towards which a family is shrunk: the one with the best score."""
-        known = self.known[child]
-        return max((f for f in family.coarser() if f in known), key=known.__getitem__)
+        """The best when it was first asked for: scores, strengths and the network to come are all shrunk towards it."""
+        return self._fewer.setdefault((child, family), super().fewer(child, family))
 
     def rows(self, child: int, family: Family) -> Floats:
         """The held-out log-probabilities of a family that was scored."""
@@ -336,6 +343,8 @@ class HeldOutScores(Scores):
         if gain <= 0 or not self.guard:
             return gain > 0
         errors = self.guard + math.sqrt(2 * math.log(among))
+        if gain <= errors**2 / 2:
+            return False
         return gain > errors * standard_error(value - self.rows(child, other), self.work.learner.sample_weight)
 
     def offered(self, child: int, family: Family) -> bool:

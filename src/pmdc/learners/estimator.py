@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -149,14 +150,15 @@ class EstimatorLearner:
         parameters = {} if self.estimator is None else self.estimator.get_params(deep=False)
         return "oob_score" in parameters and bool(parameters.get("bootstrap"))
 
-    def out_of_bag(self, task: LocalTask) -> Floats:
+    def out_of_bag(self, task: LocalTask) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """log P(own state) of each row under the members of its part's ensemble that were fitted without it.
 
-        -inf where no member was, or where its part has no other row with its state.
+        -inf where its part has no other row with its state, or where all members have seen it; beside it stands whether
+        there is an answer, which there is not in the latter case.
         """
         some = copy(self)
         some.estimator = clone(self.estimator).set_params(oob_score=True)
-        out = np.full(len(task.codes), -np.inf)
+        out, answered = np.full(len(task.codes), -np.inf), np.ones(len(task.codes), dtype=bool)
         # A member that has seen every row, or none, is nothing to be told of here.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
@@ -178,7 +180,8 @@ class EstimatorLearner:
             out[rows[known]] = log_proba[np.arange(len(log_proba)), place[known]]
             alone = np.bincount(place, minlength=len(model.states))[place] == 1
             out[rows[alone]] = -np.inf
-        return out
+            answered[rows] = known | alone
+        return out, answered
 
     def design(self, task: LocalTask) -> Floats:
         """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""

@@ -26,7 +26,7 @@ for one factor, H, and with it A_i and W_i, are taken as diagonal in the contras
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
 a weak penalty. So rows whose scores it changes by more than `_FAR` go on from there to the optimum without them, by
-conjugate gradients, unless they are too many for that (`_WORK`): then the part has rows enough for the one step.
+conjugate gradients: the farthest first, and no more of them than `_WORK` allows.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _FAR = 0.5
 """A change of scores, between two states, after which a row goes on to the optimum without it."""
 
 _WORK = 1e7
-"""The most that this may cost in a part: the rows that do so times all rows times coefficients."""
+"""The most that this may cost in a part: the rows that do so times all rows times coefficients. Others take the step."""
 
 _STEPS = 500
 """The most steps of a row."""
@@ -337,8 +337,8 @@ def _follow(
     """
     n, k = A.shape
     m, v = Q.shape
-    far = _far(y, m, before, rows, S)
-    if not 0 < len(far) * n * k * v <= _WORK:
+    far = _far(y, m, before, rows, S)[: int(_WORK / (n * k * v))]
+    if not len(far):
         return
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
@@ -386,17 +386,17 @@ def _follow(
 
 @compiled()
 def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats) -> Codes:
-    """The rows whose scores change by more than `_FAR`."""
+    """The rows whose scores change by more than `_FAR`, the farthest first."""
     counts = np.zeros(m)
     for i in range(len(y)):
         counts[y[i]] += 1
-    far = np.zeros(len(rows), dtype=np.bool_)
+    far = np.zeros(len(rows))
     for r in range(len(rows)):
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
             change = S[i] - before[i]
-            far[r] = change.max() - change.min() > _FAR
-    return rows[far]
+            far[r] = change.max() - change.min()
+    return rows[np.argsort(-far)[: (far > _FAR).sum()]]
 
 
 @compiled()
