@@ -170,7 +170,9 @@ def test_settling_features_takes_the_best_beside_each_set_of_class_variables():
 def test_the_backoff_chain_drops_what_is_missed_least():
     table = {(): -9.0, (1,): -7.0, (3,): -6.0, (1, 3): -2.0, (3, 4): -5.0, (1, 3, 4): -1.0}
     table = {Family(p): score for p, score in table.items()}
-    assert backoff_chain(partial(best_coarser, table), Family((1, 3, 4))) == [Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]]
+    assert backoff_chain(partial(best_coarser, table), Family((1, 3, 4))) == [
+        Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]
+    ]
     nothing_known = backoff_chain(partial(best_coarser, {}), Family((1, 3), (2,)))
     assert nothing_known == [Family(p, (2,)) for p in [(1, 3), (1,), ()]], "the last goes first, inputs stay"
 

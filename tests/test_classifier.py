@@ -186,7 +186,7 @@ def test_rows_of_weight_zero_bring_no_states_of_features():
 
 
 def test_weights_that_sum_to_one_are_warned_of():
-    with pytest.warns(UserWarning, match="sample_weight sums to 1. It should sum to the number of rows"):
+    with pytest.warns(UserWarning, match="sample_weight sums to 1 over .* rows. It should sum to the number of rows"):
         clone(FAST).fit(X, Y, sample_weight=np.full(300, 1 / 300))
 
 

@@ -101,7 +101,10 @@ def test_an_unseen_value_is_answered_without_that_parent_whatever_the_chain_says
     codes = rng.integers(0, SIZES, size=(200, 3))
     learner = make_learner(Logistic(), numbers(np.empty((200, 0))), np.ones(200), weighted=False)
     table = {Family((1,)): -9.0, Family((2,)): -1.0, Family(()): -20.0}
-    chains = [[family.partition for family in chain] for chain in backoff_chains(partial(best_coarser, table), Family((1, 2)), 2)]
+    chains = [
+        [family.partition for family in chain]
+        for chain in backoff_chains(partial(best_coarser, table), Family((1, 2)), 2)
+    ]
     assert chains == [[(1, 2), (2,), ()], [(1,), ()]]
     node = node_of(learner, 0, codes, SIZES, chains)
     asked = np.array([[0, 0, -1], [0, 1, -1]])

@@ -163,6 +163,17 @@ def test_out_of_bag_is_what_the_forest_says():
     assert np.isfinite(with_zeros.structure_.score)
 
 
+def test_rows_that_all_trees_have_seen_say_nothing():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(200, 2)), rng.integers(0, 2, size=(200, 1))
+    forest = RandomForestClassifier(3, random_state=0)
+    learner = make_learner(forest, numbers(X), np.ones(200), weighted=False)
+    rows = OutOfBag()(learner, 0, Family(()), codes, (2,), None)
+    unseen = np.isinf(rows.log_proba)
+    assert 0 < unseen.sum() < 100
+    np.testing.assert_array_equal(rows.weight, np.where(unseen, 0.0, 199.0))
+
+
 def test_a_forest_is_not_fooled_by_the_rows_it_has_seen():
     """On its own rows a forest is nearly perfect whatever the parents; out of the bag noise is noise."""
     rng = np.random.default_rng(0)
@@ -345,6 +356,63 @@ def noise(n=150, K=6, n_features=2, seed=0):
     for j in range(n_features):
         X[f"d{j}"] = pd.Categorical(rng.choice(list("abc"), size=n))
     return X, rng.integers(0, 2, size=(n, K))
+
+
+@pytest.mark.parametrize("settings", [{}, {"conditioning": "partition"}, {"criterion": "cv"}])
+def test_noise_is_no_parent_of_what_is_known_already(settings):
+    """All rows gain the same little by one more shrinkage towards sure models: no error, and no gain either."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(300, 1)), rng.integers(0, 2, size=(300, 3))
+    Y = pd.DataFrame({"copy": noise[:, 0], "a": noise[:, 0], "noise1": noise[:, 1], "noise2": noise[:, 2]})
+    edges = GBNC(NaiveBayes(), **settings).fit(X, Y).graph_.edges
+    assert {frozenset(edge) for edge in edges} == {frozenset({"copy", "a"})}
+    flat = pd.DataFrame({"flat": pd.Categorical(["a"] * 300, categories=["a", "b"]), "noise1": noise[:, 1]})
+    assert not GBNC(NaiveBayes(), **settings).fit(X, flat).graph_.edges
+    assert not GBNC(NaiveBayes(), **settings).fit(X[:2], [[0, 1, 0], [1, 0, 1]]).graph_.edges
+
+
+@pytest.mark.parametrize("K", [5, 7])
+def test_refused_features_come_in_with_no_set_of_class_variables(K):
+    X, Y = noise(n=300, K=K, n_features=4)
+    Y[:, 1:4] = np.where(np.random.default_rng(1).random((300, 3)) < 0.8, Y[:, :1], Y[:, 1:4])
+    model = GBNC(NaiveBayes(), max_parents=3).fit(X, Y)
+    assert model.graph_.edges
+    assert not {"d0", "d1", "d2", "d3"} & {parent for parent, _ in model.graph_.edges}
+
+
+def test_what_max_candidates_asks_first_does_not_pass_the_guard():
+    data = table(300, K=7, n_continuous=2)
+    with pytest.warns(UserWarning, match="max_candidates=60"):
+        few = GBNC(NaiveBayes(), max_parents=2, max_candidates=60).fit(data.X, data.Y)
+    features = set(data.X.select_dtypes("category"))
+    for child, parents in few.structure_.parents.items():
+        apart = few.scores_[child]
+        alone = max(score for others, score in apart.items() if others <= features)
+        assert not parents - features or apart[parents] > alone + 2.0
+
+
+def test_inputs_do_not_count_towards_max_parents():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, size=(800, 4))
+    Y[:, 0] = rng.random(800) < 1 / (1 + np.exp(3.0 - 2.0 * Y[:, 1:].sum(axis=1)))
+    edges = [(f"y{j}", f"y{k}") for j in range(4) for k in range(1, 4) if j != k]
+    for conditioning in ("input", "auto"):
+        model = GBNC(max_parents=1, conditioning=conditioning, forbidden_edges=edges).fit(rng.normal(size=(800, 1)), Y)
+        assert model.structure_.parents["y0"] == {"y1", "y2", "y3"}, conditioning
+
+
+def test_the_lemma_holds_for_penalties_that_fall():
+    data = table(300, K=6, n_states=2, n_discrete=0)
+
+    def pen(size):
+        parents = len(size.parent_states) + len(size.input_states)
+        return 1e6 if parents == 1 else 0.5 * math.log(size.n_rows) * size.n_probabilities
+
+    lemma, whole = (
+        GBNC(NaiveBayes(), criterion=pen, prune=prune, max_parents=2).fit(data.X, data.Y).structure_.score
+        for prune in ("lemma", None)
+    )
+    assert lemma == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("conditioning", ["auto", "input", "partition"])

@@ -90,7 +90,9 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             column declares its states, with or without rows. (scikit-learn's own splitting, ``cv=5``, sorts all
             states together and fails where columns of Y differ in type; give ``cv=KFold(5)`` there.)
         sample_weight : array-like of shape (n,), optional
-            A row of weight zero counts as a row that is not there.
+            How many rows each row stands for: one of weight 3 counts as three, one of weight zero as none. Scores and
+            their errors are those of so many rows, so divide weights that are no counts, as those of a survey, by
+            their mean.
 
         Returns
         -------
@@ -117,10 +119,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X, skip_check_array=True, reset=True)
         weights = read_weights(sample_weight, len(columns[0].values))
         kept = weights > 0
-        if sample_weight is not None and weights.sum() < 1 + 1e-9 < kept.sum():
+        if sample_weight is not None and _are_no_counts(weights[kept]):
             warnings.warn(
-                f"sample_weight sums to {weights.sum():g}. It should sum to the number of rows that it stands for: "
-                "penalties, and the probability left to what was never seen, depend on this number.",
+                f"sample_weight sums to {weights.sum():g} over {kept.sum()} rows. It should sum to the number of rows "
+                "that it stands for: scores, their errors, and the probability left to what was never seen, depend on "
+                "this number. Divide weights that are no counts by their mean.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -448,3 +451,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.classifier_tags.multi_label = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _are_no_counts(weights: Floats) -> bool:
+    """Whether weights can hardly be numbers of rows: a small part of one, several but not whole, or thousands."""
+    mean = weights.mean()
+    small = mean < 0.1 or weights.sum() < 1 + 1e-9
+    broken = mean > 2 and not np.array_equal(weights, np.round(weights))
+    return len(weights) > 1 and bool(small or broken or mean > 1000)

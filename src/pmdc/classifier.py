@@ -386,6 +386,7 @@ class GBNC(MultiDimensionalClassifier):
             evaluator,
             lambda work: self._make_scores(work, rules, names, parallel),
             parallel,
+            shrunk=self.backoff == "parents",
         )
         told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in work.strengths or ())
         self._say(f"strength C of each class variable (with class variables as parents): {told}")

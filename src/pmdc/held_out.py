@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from pmdc.families import Family, local_task
-from pmdc.learners.base import LocalLearner, Start
+from pmdc.learners.base import TINY, LocalLearner, Start
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.table import Codes, Floats
 
@@ -162,6 +162,16 @@ def make_evaluator(criterion: str, learner: LocalLearner, classes: Codes, cv: An
     if getattr(learner, "has_out_of_bag", False):
         return OutOfBag()
     return CrossValidation.of(classes, cv)
+
+
+def counted(rows: Rows, fewer: Floats, sample_weight: Floats, shrunk: bool = True) -> tuple[Floats, float | None]:
+    """The held-out log-probabilities that count, and the strength of the shrinkage that made them, if there is any.
+
+    Without shrinkage, `fewer` answers where nothing is known, and no probability is less than the machine precision.
+    """
+    if shrunk:
+        return shrink(rows, fewer, sample_weight)
+    return np.where(rows.weight > 0, np.maximum(rows.log_proba, TINY), fewer), None
 
 
 def shrink(rows: Rows, fewer: Floats, sample_weight: Floats) -> tuple[Floats, float]:

@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from pmdc.families import Family, ParentSet, best_coarser, local_task
-from pmdc.held_out import Evaluator, Rows, shrink
-from pmdc.learners.base import TINY, Adjustable, LocalLearner
+from pmdc.held_out import Evaluator, Rows, counted
+from pmdc.learners.base import Adjustable, LocalLearner
 from pmdc.learners.starts import WarmStarts
 from pmdc.progress import part_of
 from pmdc.table import Codes, Floats
@@ -278,11 +278,11 @@ class HeldOutScores(Scores):
 
     def _after_shrinkage(self, child: int, family: Family, rows: Rows) -> tuple[Floats, float | None]:
         """The held-out log-probabilities that count, and the strength of the shrinkage that made them."""
-        uniform = uniform_rows(self.work, child)
-        if not self.shrunk:
-            return np.where(rows.weight > 0, np.maximum(rows.log_proba, TINY), uniform), None
-        fewer = self.rows(child, self.fewer(child, family)) if family.partition else uniform
-        return shrink(rows, fewer, self.work.learner.sample_weight)
+        if family.partition and self.shrunk:
+            fewer = self.rows(child, self.fewer(child, family))
+        else:
+            fewer = uniform_rows(self.work, child)
+        return counted(rows, fewer, self.work.learner.sample_weight, self.shrunk)
 
     def fewer(self, child: int, family: Family) -> Family:
         """The best when it was first asked for: scores, strengths and the network to come are all shrunk towards it."""

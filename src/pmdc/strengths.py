@@ -12,7 +12,7 @@ import numpy as np
 from pmdc.candidates import ParentRules
 from pmdc.families import Family
 from pmdc.family_search import everything
-from pmdc.held_out import Evaluator, shrink
+from pmdc.held_out import Evaluator, counted
 from pmdc.learners.base import Adjustable, Start
 from pmdc.progress import tell_phase
 from pmdc.scoring import Parallel, Rowwise, Scores, Task, uniform_rows
@@ -26,6 +26,7 @@ def choose_strengths(
     evaluator: Evaluator,
     make_scores: Callable[[Rowwise], Scores],
     parallel: Parallel,
+    shrunk: bool,
 ) -> Rowwise:
     """The same work with C chosen for each class variable.
 
@@ -35,7 +36,7 @@ def choose_strengths(
     n_classes = len(rules)
 
     def choose(families: Sequence[Family], work: Rowwise) -> list[float]:
-        return parallel(_choose, list(enumerate(families)), work, evaluator)
+        return parallel(_choose, list(enumerate(families)), work, evaluator, shrunk)
 
     alone = [
         Family(()) if conditioning == "partition" else everything(rule).without(*range(n_classes)) for rule in rules
@@ -61,21 +62,23 @@ def choose_strengths(
     return replace(work, strengths=tuple(zip(without, choose(best, work), strict=True)))
 
 
-def _choose(task: Task, work: Rowwise, evaluator: Evaluator) -> float:
+def _choose(task: Task, work: Rowwise, evaluator: Evaluator, shrunk: bool) -> float:
     """The C under which held-out rows of a family have the greatest log-likelihood."""
     assert isinstance(work.learner, Adjustable)
     child, family = task
     fewer = uniform_rows(work, child)
-    if family.partition:  # without which it would be the model without parents, for which C was chosen before
+    if (
+        family.partition and shrunk
+    ):  # without which it would be the model without parents, for which C was chosen before
         coarse = family.without(*family.partition)
         rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)
-        fewer = shrink(rows, fewer, work.learner.sample_weight)[0]
-    return work.learner.choose_strength(partial(_held_out_score, work, evaluator, task, fewer))
+        fewer = counted(rows, fewer, work.learner.sample_weight)[0]
+    return work.learner.choose_strength(partial(_held_out_score, work, evaluator, task, fewer, shrunk))
 
 
 def _held_out_score(
-    work: Rowwise, evaluator: Evaluator, task: Task, fewer: Floats, learner: Any, start: Start | None
+    work: Rowwise, evaluator: Evaluator, task: Task, fewer: Floats, shrunk: bool, learner: Any, start: Start | None
 ) -> tuple[float, Start | None]:
     rows = evaluator(learner, *task, work.codes, work.sizes, start)
     weights = work.learner.sample_weight
-    return float(np.dot(weights, shrink(rows, fewer, weights)[0])), rows.start
+    return float(np.dot(weights, counted(rows, fewer, weights, shrunk)[0])), rows.start

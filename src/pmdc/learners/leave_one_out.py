@@ -71,7 +71,7 @@ _FAR = 0.5
 """A change of scores, between two states, after which a row goes on to the optimum without it."""
 
 _WORK = 1e7
-"""The most that this may cost in a part: the rows that do so times all rows times coefficients. Others take the step."""
+"""The most that this may cost in a part: the rows that do so times all rows times coefficients. Others stay there."""
 
 _STEPS = 500
 """The most steps of a row."""
