@@ -73,7 +73,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 BASELINES = {"binary relevance": BinaryRelevance, "chain": ClassifierChain, "powerset": ClassPowerset}
 
-POWERSET = 300
+POWERSET = 100
 """The most outcomes of a table that the powerset is run on: it fits coefficients for each of them."""
 
 

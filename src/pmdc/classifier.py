@@ -108,8 +108,8 @@ class GBNC(MultiDimensionalClassifier):
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     standard_errors : float, default=2.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
-        best of several ways of the discrete features as many more as luck may have brought; otherwise the class
-        variable does without them. 0: whatever scores best.
+        best of several ways of the discrete features as many more as luck may have brought (and never less than half
+        the square of this number, in nats); otherwise the class variable does without them. 0: whatever scores best.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of ``criterion="cv"``, in which every row must be held out once. A number takes folds that are alike
         in all class variables (`pmdc.model_selection.MultiStratifiedKFold`, shuffled).
@@ -117,7 +117,8 @@ class GBNC(MultiDimensionalClassifier):
         Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
         the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
     max_parents : int, default=3
-        Most class variables in a parent set; those of the chain may have more, unless it is 0.
+        Most class variables in a parent set. Where parents may be inputs, the best sets of as many grow by further
+        ones as inputs, as does the chain, unless it is 0.
     max_discrete_parents : int, default=3
         Most discrete features that divide the rows; inputs do not count.
     max_candidates : int, default=None
@@ -167,8 +168,8 @@ class GBNC(MultiDimensionalClassifier):
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
-        The score table: class variable -> {frozenset of parents: score}, the best of the ways that were tried. What
-        `standard_errors` has refused is in it too.
+        The score table: class variable -> {frozenset of parents: score}, the best of the ways that were tried and that
+        `standard_errors` has not refused; of those refused, if it has refused all.
     ways_ : dict
         Class variable -> {parent: "partition" or "input"}.
     strengths_ : dict
