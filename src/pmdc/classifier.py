@@ -329,7 +329,8 @@ class GBNC(MultiDimensionalClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> GBNC:
         features, codes, weights = self._read_training(X, y, sample_weight)
         # Folds may have been given for all rows, with those of weight zero.
-        kept = None if np.ndim(sample_weight) == 0 else np.asarray(sample_weight, dtype=float) > 0
+        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
+        kept = given > 0 if given.ndim else None
         self._learn(features, codes, weights, sample_weight is not None, kept)
         return self
 
