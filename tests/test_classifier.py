@@ -363,6 +363,12 @@ def test_required_and_forbidden_edges_are_obeyed():
         ({"criterion": "bci"}, "criterion='bci' is not known; did you mean 'bic'"),
         ({"criterion": lambda *a: np.nan}, "answered nan for 'y0'"),
         ({"criterion": lambda *a: "much"}, "answered 'much' for 'y0'"),
+        ({"criterion": lambda size: np.array([3.0])}, r"answered array\(\[3.\]\) for 'y0'"),
+        ({"criterion": lambda size: np.inf}, "criterion=<function .* refused every parent set of .* 'y0'"),
+        ({"cv": "what"}, "^cv='what' must be a number of folds, a splitter or a list of .train, test. rows.$"),
+        ({"cv": KFold}, "cv=<class .*KFold'> must be a number of folds"),
+        ({"cv": None}, "cv=None must be a number of folds"),
+        ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
         ({"criterion": ["bic"]}, r"criterion=\['bic'\] is not known"),
         ({"required_edges": 5}, "required_edges=5: give a list of pairs"),
         ({"required_edges": iter([("y0", "y1")])}, "give a list of pairs"),
@@ -414,6 +420,20 @@ def test_a_callable_criterion_is_a_penalty():
 
     a, b = (clone(FAST).set_params(criterion=c).fit(X, Y).structure_ for c in (bic, "bic"))
     assert (a.parents, a.score) == (b.parents, b.score)
+    a, b = (clone(FAST).set_params(criterion=lambda size, c=c: c).fit(X, Y).structure_ for c in (np.array(3.0), 3))
+    assert (a.parents, a.score) == (b.parents, b.score)
+
+
+def test_a_callable_criterion_is_told_when_parameters_are_not_known():
+    model = GBNC(DecisionTreeClassifier(), criterion=lambda size: 0.5 * size.n_parameters, max_parents=0)
+    with pytest.raises(
+        TypeError, match="(?s)for 'y0' .*n_parameters is None for estimator=DecisionTree.*choose"
+    ) as caught:
+        model.fit(X, Y)
+    assert isinstance(caught.value.__cause__, TypeError)
+    assert np.isfinite(model.set_params(estimator=GaussianNB()).fit(X, Y).structure_.score)
+    with pytest.raises(TypeError, match="must be a function of a pmdc.criteria.Size"):
+        model.set_params(criterion=lambda: 1.0).fit(X, Y)
 
 
 def test_more_class_variables_than_the_dynamic_program_takes():

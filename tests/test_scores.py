@@ -9,7 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from oracles import all_dags
@@ -17,7 +21,7 @@ from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain
 from pmdc.datasets import load, make_network
 from pmdc.families import Family, local_task
-from pmdc.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, shrink
+from pmdc.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, make_evaluator, shrink
 from pmdc.learners import Logistic, NaiveBayes, make_learner
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.scoring import standard_error
@@ -135,8 +139,8 @@ def test_inputs_in_folds_are_those_of_a_loop(estimator):
     cross = CrossValidation.of(codes[:, :3], 3)
     family = Family((1,), (2, 4))
     rows = cross(learner, 0, family, codes, sizes, None)
-    for number in range(3):
-        seen, held = np.flatnonzero(cross.fold != number), np.flatnonzero(cross.fold == number)
+    assert len(cross.folds) == 3
+    for seen, held in cross.folds:
         task = local_task(0, family, codes[seen], sizes)
         part = task.partition.configurations.find(codes[held])[:, 0]
         answer = learner.on(seen).fit(task).log_proba(learner.X[held], part, codes[np.ix_(held, [2, 4])])
@@ -186,6 +190,13 @@ def test_a_forest_is_not_fooled_by_the_rows_it_has_seen():
 
 def test_loo_needs_a_closed_form():
     data = table(60)
+    for estimator, told in (
+        (LogisticRegression(class_weight="balanced"), "LogisticRegression has it with .* neither class_weight"),
+        (GaussianNB(priors=[0.5, 0.5]), "GaussianNB has it with .* no priors"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "Logistic and NaiveBayes do"),
+    ):
+        with pytest.raises(ValueError, match=f"(?s)estimator={type(estimator).__name__}.*{told}.*criterion='cv'"):
+            GBNC(estimator, criterion="loo").fit(data.X, data.Y)
     with pytest.raises(ValueError, match="criterion='loo' needs a closed form.*choose criterion='cv'"):
         GBNC(DecisionTreeClassifier(), criterion="loo").fit(data.X, data.Y)
     with pytest.raises(ValueError, match="'bic-full' counts the parameters"):
@@ -202,6 +213,176 @@ def test_full_bic_counts_every_parameter():
         for parents, models in ((frozenset(), 1), (frozenset({"y1"}), 3)):
             difference = own["cll"].scores_["y0"][parents] - own["bic-full"].scores_["y0"][parents]
             assert difference == pytest.approx(0.5 * math.log(200) * count * models)
+
+
+# Folds --------------------------------------------------------------------------------------------------------
+
+
+def small(n=60, K=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, (X[:, :1] + rng.normal(size=(n, K)) > 0).astype(int)
+
+
+def purged(n=60):
+    """Five folds of neighbouring rows; what is near a test row is not trained on."""
+    tests = np.array_split(np.arange(n), 5)
+    return [(np.array([i for i in range(n) if i < test[0] - 3 or i > test[-1] + 3]), test) for test in tests]
+
+
+@pytest.mark.parametrize("estimator", [NaiveBayes(), TREE])
+def test_models_of_a_fold_are_fitted_on_its_training_rows_alone(estimator):
+    X, codes = small()
+    learner = make_learner(estimator, numbers(X), np.ones(60), weighted=False)
+    folds = purged()
+    masks = [tuple(np.isin(np.arange(60), part) for part in fold) for fold in folds]
+
+    class Splitter:
+        def split(self, X, y, groups=None):
+            return iter(folds)
+
+    family = Family((1,))
+    for cv in (folds, masks, Splitter()):
+        rows = CrossValidation.of(codes, cv)(learner, 0, family, codes, (2, 2), None)
+        for train, test in folds:
+            task = local_task(0, family, codes[train], (2, 2))
+            part = task.partition.configurations.find(codes[test])[:, 0]
+            answer = learner.on(train).fit(task).log_proba(learner.X[test], part)
+            np.testing.assert_array_equal(rows.log_proba[test], answer[np.arange(len(test)), codes[test, 0]])
+            np.testing.assert_array_equal(rows.weight[test], [(codes[train, 1] == v).sum() for v in codes[test, 1]])
+
+
+@pytest.mark.parametrize("estimator", [None, NaiveBayes(), TREE])
+def test_a_fold_without_training_rows_knows_nothing(estimator):
+    X, codes = small()
+    folds = [
+        ([], np.arange(10)),
+        *((np.setdiff1d(np.arange(60), t), t) for t in (np.arange(10, 35), np.arange(35, 60))),
+    ]
+    learner = make_learner(estimator or Logistic(), numbers(X), np.ones(60), weighted=False)
+    cross = CrossValidation.of(codes, folds)
+    coarse = cross(learner, 0, Family(()), codes, (2, 2), None)
+    rows = cross(learner, 0, Family((1,)), codes, (2, 2), coarse.start)
+    assert (rows.weight[:10] == 0).all()
+    assert (rows.log_proba[:10] == -np.inf).all()
+    assert (rows.weight[10:] > 0).all()
+    assert np.isfinite(GBNC(estimator, criterion="cv", cv=folds, max_parents=1).fit(X, codes).structure_.score)
+
+
+def test_the_folds_of_a_number():
+    _, codes = small()
+    for (seen, held), (train, test) in zip(
+        CrossValidation.of(codes, 4).folds,
+        MultiStratifiedKFold(4, shuffle=True, random_state=0).split(codes, codes),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(seen, train)
+        np.testing.assert_array_equal(held, test)
+    assert len(CrossValidation.of(codes[:3], 5).folds) == 3
+    [(seen, held)] = CrossValidation.of(codes[:1], 5).folds
+    assert (len(seen), len(held)) == (0, 1)
+
+
+def test_given_folds_come_before_the_bag():
+    X, Y = small()
+    forest = RandomForestClassifier(3, random_state=0)
+    learner = make_learner(forest, numbers(X), np.ones(60), weighted=False)
+    for criterion in ("auto", "cv"):
+        assert isinstance(make_evaluator(criterion, learner, Y, 5), OutOfBag)
+        assert isinstance(make_evaluator(criterion, learner, Y, np.int64(5)), OutOfBag)
+        assert isinstance(make_evaluator(criterion, learner, Y, KFold(5)), CrossValidation)
+        assert isinstance(make_evaluator(criterion, learner, Y, purged()), CrossValidation)
+
+
+@pytest.mark.parametrize("estimator", [None, TREE])
+def test_a_generator_of_folds_is_read_once(estimator):
+    X, Y = small()
+    by = {"listed": list(KFold(5).split(X)), "split": KFold(5), "generated": KFold(5).split(X)}
+    models = {name: GBNC(estimator, criterion="cv", cv=cv, max_parents=1) for name, cv in by.items()}
+    assert models["generated"].plan(X, Y).parent_sets == 4, "it does not look at the folds"
+    scores = {name: model.fit(X, Y).scores_ for name, model in models.items()}
+    assert scores["listed"] == scores["split"] == scores["generated"]
+    assert models["generated"].cv is by["generated"]
+    with pytest.raises(ValueError, match="cv has no folds: .* a generator is read only once"):
+        models["generated"].fit(X, Y)
+
+
+def test_random_folds_are_drawn_once_in_a_fit():
+    class Counting(KFold):
+        drawn = 0
+
+        def split(self, *arguments):
+            self.drawn += 1
+            return super().split(*arguments)
+
+    X, Y = small()
+    cv = Counting(3, shuffle=True)
+    GBNC(criterion="cv", cv=cv, max_parents=1).fit(X, Y)
+    assert cv.drawn == 1
+
+
+def test_splitters_that_cannot_split_are_named():
+    X, Y = small()
+    remedy = "number of folds, a pmdc.model_selection.MultiStratifiedKFold or a list of .train, test. rows"
+    for cv, told in ((StratifiedKFold(5), "Supported target types are"), (GroupKFold(5), "The 'groups' parameter")):
+        with pytest.raises(ValueError, match=f"(?s)cv={type(cv).__name__}.*{told}.*{remedy}"):
+            GBNC(NaiveBayes(), criterion="cv", cv=cv).fit(X, Y)
+    with pytest.raises(ValueError, match=r"cv=TimeSeriesSplit\(.* never holds row 0 out"):
+        GBNC(NaiveBayes(), criterion="cv", cv=TimeSeriesSplit(3)).fit(X, Y)
+    assert GBNC(NaiveBayes(), criterion="cv", cv=StratifiedKFold(5)).fit(X, Y[:, 0]).scores_
+
+
+def test_rows_of_weight_zero_leave_the_given_folds():
+    X, Y = small()
+    weights = np.ones(60)
+    weights[[0, 1, 7, 30, *range(48, 60)]] = 0  # all of the last fold, too
+    kept = np.flatnonzero(weights)
+    place = {row: i for i, row in enumerate(kept)}
+    folds = purged()
+    fewer = [tuple([place[row] for row in part if row in place] for part in fold) for fold in folds[:4]]
+    for estimator in (None, TREE):
+        whole = GBNC(estimator, criterion="cv", cv=folds, max_parents=1).fit(X, Y, weights)
+        part = GBNC(estimator, criterion="cv", cv=fewer, max_parents=1).fit(X[kept], Y[kept], np.ones(len(kept)))
+        assert whole.scores_ == part.scores_
+        halves = [
+            GBNC(estimator, criterion="cv", cv=KFold(3)).fit(*some).scores_
+            for some in ((X, Y, weights), (X[kept], Y[kept], np.ones(len(kept))))
+        ]
+        assert halves[0] == halves[1], "splitters see the rows that are kept"
+    assert GBNC(TREE, criterion="cv", cv=folds).fit(X, Y, 2.0).scores_, "one weight for all rows"
+    with pytest.raises(ValueError, match="cv never holds row 36 out"):
+        GBNC(TREE, criterion="cv", cv=folds[:3]).fit(X, Y, weights)
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        ([(range(30), range(30, 61)), (range(30, 60), range(30))], "cv, fold 0 has row 60, but there are 60 rows"),
+        ([(range(30), range(30, 60)), (range(-30, 0), range(30))], "cv, fold 1 has row -30, but there are 60 rows"),
+        ([(range(30), range(30, 60)), (range(40), range(30))], "cv, fold 1 trains on row 0, which it holds out"),
+        ([(range(30), range(30, 60)), (range(31, 60), range(31))], "cv holds row 30 out 2 times"),
+        ([(range(30), range(30, 60)), (range(30, 60), [*range(30), 5])], "cv holds row 5 out 2 times"),
+        ([(range(30), range(30, 60)), (range(30, 60), range(29))], "cv never holds row 29 out"),
+        ([(range(30), [30.0, 31.0])], "cv, fold 0 has rows of type float64 and shape"),
+        ([(range(30), [True, False])], "cv, fold 0 has rows of type bool and shape .* or 60 booleans"),
+        ([range(30), range(30, 60)], r"cv, fold 0 is range\(0, 30\): it must be a pair"),
+        ([3], "cv, fold 0 is 3: it must be a pair"),
+        ([], "cv has no folds"),
+    ],
+)
+def test_folds_that_make_no_sense_are_named(folds, message):
+    X, Y = small()
+    with pytest.raises(ValueError, match=message):
+        GBNC(NaiveBayes(), criterion="cv", cv=folds).fit(X, Y)
+
+
+def test_an_estimator_that_fails_in_a_fold_is_named():
+    X, Y = small(80)
+    with pytest.raises(
+        ValueError, match=r"estimator=KNeighborsClassifier\(n_neighbors=70\) failed in fold 0 of cv.* 64 of the 80 rows"
+    ):
+        GBNC(KNeighborsClassifier(70), criterion="cv").fit(X, Y)
+    assert GBNC(KNeighborsClassifier(20), criterion="cv", max_parents=0).fit(X, Y).scores_
 
 
 # Families -----------------------------------------------------------------------------------------------------

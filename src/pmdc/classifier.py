@@ -12,14 +12,15 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import rel_entr
-from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
 from pmdc import criteria
@@ -36,12 +37,12 @@ from pmdc.family_search import (
     classes_alone,
     settle_families,
 )
-from pmdc.held_out import make_evaluator
+from pmdc.held_out import Evaluator, make_evaluator
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.decisions import LossLike
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from pmdc.learners import make_learner
-from pmdc.learners.base import Adjustable
+from pmdc.learners.base import Adjustable, LocalLearner
 from pmdc.learners.inputs import one_hot
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
@@ -96,11 +97,11 @@ class GBNC(MultiDimensionalClassifier):
     criterion : {"auto", "loo", "cv", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
         What the score of a class variable's parents is. *Held out*: the log-probability of each row's state by models
         that were fitted without the row ("loo"; in closed form, for logistic regression approximately) or without its
-        fold ("cv"; out-of-bag for forests with bootstrap); "auto" is "loo" for logistic regression and naive Bayes and
-        "cv" for any other. *On the training rows*: the log-likelihood minus a penalty. "bic" is the paper's, 1/2 ln N x
-        (states - 1) x (product of the parents' numbers of states), N the sum of the weights; "aic" has 1 in place of
-        1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has none; a function of a
-        `pmdc.criteria.Size` returns any other.
+        fold ("cv"; out-of-bag for forests with bootstrap, unless `cv` gives the folds); "auto" is "loo" for logistic
+        regression and naive Bayes and "cv" for any other. *On the training rows*: the log-likelihood minus a penalty.
+        "bic" is the paper's, 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the
+        weights; "aic" has 1 in place of 1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has
+        none; a function of a `pmdc.criteria.Size` returns any other.
     conditioning : {"auto", "partition", "input"}, default="auto"
         How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
         "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
@@ -112,7 +113,10 @@ class GBNC(MultiDimensionalClassifier):
         the square of this number, in nats); otherwise the class variable does without them. 0: whatever scores best.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of ``criterion="cv"``, in which every row must be held out once. A number takes folds that are alike
-        in all class variables (`pmdc.model_selection.MultiStratifiedKFold`, shuffled).
+        in all class variables (`pmdc.model_selection.MultiStratifiedKFold`, shuffled), and forests with bootstrap are
+        asked out of the bag instead. A splitter and a list are always followed: models are fitted on the training rows
+        that they give. A list has the rows as `fit` gets them; a splitter is shown those of positive weight, as the
+        codes of their class variables.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
         the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
@@ -294,7 +298,7 @@ class GBNC(MultiDimensionalClassifier):
             ``conditioning="partition"``, the sets are those of class variables alone, and None are the models, since
             how parents enter is found on the way.
         """
-        other = clone(self)
+        other = copy(self)
         _, codes, _ = other._read_training(X, y, None)
         rules = other._rules()
         if self.conditioning == "partition":
@@ -323,7 +327,22 @@ class GBNC(MultiDimensionalClassifier):
             inputs=self.conditioning != "partition",
         )
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> GBNC:
+        features, codes, weights = self._read_training(X, y, sample_weight)
+        # Folds may have been given for all rows, with those of weight zero.
+        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
+        kept = given > 0 if given.ndim else None
+        self._learn(features, codes, weights, sample_weight is not None, kept)
+        return self
+
+    def _learn(
+        self,
+        features: Features,
+        codes: Codes,
+        sample_weight: Floats,
+        weighted: bool,
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
         classes, table = self._classes, self._features
         n_classes = len(classes.names)
         rules = self._rules()
@@ -339,10 +358,13 @@ class GBNC(MultiDimensionalClassifier):
         codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
         names = [*classes.names, *table.discrete_names]
         work = Rowwise(learner, codes, self._sizes(), n_classes)
+        evaluator = self._make_evaluator(work, kept)
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
-            work = self._with_strengths(work, rules, names, parallel)
-            scores = self._make_scores(work, rules, names, parallel)
-            tables, limits = self._score(rules, scores, lambda: self._make_scores(work, rules, names, parallel))
+            work = self._with_strengths(work, rules, names, evaluator, parallel)
+            fresh = partial(self._make_scores, work, rules, names, evaluator, parallel)
+            scores = fresh()
+            tables, limits = self._score(rules, scores, fresh)
+            self._check_scores(tables)
             offered = _offered(tables, scores)
             structure, chosen = self._find_structure(offered)
             tasks = [
@@ -372,20 +394,31 @@ class GBNC(MultiDimensionalClassifier):
         self.graph_ = _graph(self.ways_, classes.names, losses)
         self._say(f"structure: {self.structure_}")
 
+    def _make_evaluator(self, work: Rowwise, kept: npt.NDArray[np.bool_] | None) -> Evaluator | None:
+        """What asks models about rows that they have not seen, where needed; folds are read here, and only once."""
+        held_out = criteria.is_held_out(self.criterion)
+        if not held_out and not _has_strength_to_choose(work.learner):
+            return None
+        classes = work.codes[:, : work.n_classes]
+        return make_evaluator(str(self.criterion) if held_out else "loo", work.learner, classes, self.cv, kept)
+
     def _with_strengths(
-        self, work: Rowwise, rules: Sequence[ParentRules], names: Sequence[str], parallel: Parallel
+        self,
+        work: Rowwise,
+        rules: Sequence[ParentRules],
+        names: Sequence[str],
+        evaluator: Evaluator | None,
+        parallel: Parallel,
     ) -> Rowwise:
         """C for the models of each class variable, where it is to be chosen."""
-        if not isinstance(work.learner, Adjustable) or not work.learner.auto:
+        if evaluator is None or not _has_strength_to_choose(work.learner):
             return work
-        criterion = str(self.criterion) if criteria.is_held_out(self.criterion) else "loo"
-        evaluator = make_evaluator(criterion, work.learner, self._class_codes(work), self.cv)
         work = choose_strengths(
             work,
             rules,
             self.conditioning,
             evaluator,
-            lambda work: self._make_scores(work, rules, names, parallel),
+            lambda work: self._make_scores(work, rules, names, evaluator, parallel),
             parallel,
             shrunk=self.backoff == "parents",
         )
@@ -393,20 +426,22 @@ class GBNC(MultiDimensionalClassifier):
         self._say(f"strength C of each class variable (with class variables as parents): {told}")
         return work
 
-    def _class_codes(self, work: Rowwise) -> Codes:
-        return work.codes[:, : len(self._classes.names)]
-
     def _make_scores(
-        self, work: Rowwise, rules: Sequence[ParentRules], names: Sequence[str], parallel: Parallel
+        self,
+        work: Rowwise,
+        rules: Sequence[ParentRules],
+        names: Sequence[str],
+        evaluator: Evaluator | None,
+        parallel: Parallel,
     ) -> Scores:
         n_classes = len(rules)
-        if not criteria.is_held_out(self.criterion):
+        if evaluator is None or not criteria.is_held_out(self.criterion):
             return TrainingScores(work, parallel, self._penalty(work, names))
         every = self.conditioning == "partition"
         return HeldOutScores(
             work,
             parallel,
-            make_evaluator(str(self.criterion), work.learner, self._class_codes(work), self.cv),
+            evaluator,
             self.standard_errors,
             (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
             [rule.required for rule in rules],
@@ -415,7 +450,6 @@ class GBNC(MultiDimensionalClassifier):
         )
 
     def _penalty(self, work: Rowwise, names: Sequence[str]) -> Callable[[int, Family], float]:
-        pen = criteria.penalty_of(self.criterion)
         n_rows = float(work.learner.sample_weight.sum())
 
         def penalty(child: int, family: Family) -> float:
@@ -427,15 +461,19 @@ class GBNC(MultiDimensionalClassifier):
                 n_rows,
                 work.learner.n_parameters(work.sizes[child], inputs),
             )
-            value = pen(size)
-            if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
-                raise ValueError(
-                    f"criterion={self.criterion!r} answered {value!r} for {names[child]!r} with parents "
-                    f"{[names[p] for p in family.parents]}: it must answer the penalty, a number."
-                )
-            return float(value)
+            whose = f"{names[child]!r} with parents {[names[p] for p in family.parents]}"
+            return criteria.ask_penalty(self.criterion, size, whose, self.estimator)
 
         return penalty
+
+    def _check_scores(self, tables: Sequence[FamilyTable]) -> None:
+        """Refuse a penalty that leaves a class variable nothing."""
+        for name, table in zip(self._classes.names, tables, strict=True):
+            if callable(self.criterion) and not any(score > -np.inf for score in table.values()):
+                raise ValueError(
+                    f"criterion={self.criterion!r} refused every parent set of the class variable {name!r}: its "
+                    "penalty is inf for each. Let it answer a finite number for some, such as the empty one."
+                )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -446,7 +484,9 @@ class GBNC(MultiDimensionalClassifier):
             raise ValueError(f"standard_errors={errors!r} must be a number of at least 0; 0 switches the guard off.")
         if isinstance(self.cv, Real):
             check_count("cv", self.cv, 2)
-        elif not hasattr(self.cv, "split") and not isinstance(self.cv, Iterable):
+        elif isinstance(self.cv, (str, bytes, type)) or not (
+            hasattr(self.cv, "split") or isinstance(self.cv, Iterable)
+        ):
             raise ValueError(f"cv={self.cv!r} must be a number of folds, a splitter or a list of (train, test) rows.")
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
@@ -654,6 +694,10 @@ class GBNC(MultiDimensionalClassifier):
     def _used_discrete(self) -> list[int]:
         n_classes = len(self._classes.names)
         return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
+
+
+def _has_strength_to_choose(learner: LocalLearner) -> bool:
+    return isinstance(learner, Adjustable) and learner.auto
 
 
 # Tasks for the workers ------------------------------------------------------------------------------------------

@@ -19,7 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pmdc.checks import check_choice
 
@@ -83,8 +86,8 @@ def full_bic_penalty(size: Size) -> float:
     """``"bic-full"``: 1/2 ln N for every parameter of the local models, the weights of the features included."""
     if size.n_parameters is None:
         raise ValueError(
-            "criterion='bic-full' counts the parameters of the local models, which is possible for logistic regression "
-            "and naive Bayes only: for this estimator choose criterion='cv'."
+            "criterion='bic-full' counts the parameters of the local models, which is possible for plain logistic "
+            "regression and naive Bayes only: for this estimator choose criterion='cv'."
         )
     return _half_log(size.n_rows) * size.n_parameters * size.n_models
 
@@ -115,3 +118,35 @@ def penalty_of(criterion: str | Penalty) -> Penalty:
     otherwise = ", or give a function of a pmdc.criteria.Size that returns the penalty"
     check_choice("criterion", criterion, (*HELD_OUT, *_PENALTIES), otherwise)
     return _PENALTIES.get(criterion, no_penalty)
+
+
+def ask_penalty(criterion: str | Penalty, size: Size, whose: str, estimator: Any) -> float:
+    """The penalty of a criterion, with a function's answer checked.
+
+    Parameters
+    ----------
+    criterion : str or function
+    size : Size
+    whose : str
+        The class variable and its parents, for messages.
+    estimator : scikit-learn classifier or None
+        The local model, for messages.
+    """
+    try:
+        value: Any = penalty_of(criterion)(size)
+    except TypeError as error:
+        if size.n_parameters is None:
+            remedy = (
+                f"size.n_parameters is None for estimator={estimator!r}, whose parameters are not known before it is "
+                "fitted: use size.n_probabilities instead, or choose criterion='cv'."
+            )
+        else:
+            remedy = "It must be a function of a pmdc.criteria.Size that returns the penalty."
+        raise TypeError(f"criterion={criterion!r} failed for {whose} ({error}). {remedy}") from error
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
+        raise ValueError(
+            f"criterion={criterion!r} answered {value!r} for {whose}: it must answer the penalty, a number."
+        )
+    return float(value)

@@ -16,6 +16,7 @@ towards the uniform distribution.
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.model_selection import check_cv
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from pmdc.families import Family, local_task
 from pmdc.learners.base import TINY, LocalLearner, Start
@@ -88,38 +91,63 @@ class OutOfBag:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Each row by models fitted without its fold.
+    """Each row by models fitted on the training rows of the fold that holds it out.
 
     Attributes
     ----------
-    fold : array of shape (n,)
-        The fold of each row.
+    folds : sequence of (training rows, test rows)
+        Every row is in one test part; a training part may be empty, which says nothing of its test rows.
     """
 
-    fold: Codes
+    folds: Sequence[tuple[Codes, Codes]]
 
     @classmethod
-    def of(cls, codes: Codes, cv: Any) -> CrossValidation:
+    def of(cls, codes: Codes, cv: Any, kept: npt.NDArray[np.bool_] | None = None) -> CrossValidation:
         """Folds, the same for every family: those of a splitter or of a list of (training rows, test rows).
 
         With a number, folds in which all class variables have about the same shares of states.
+
+        Parameters
+        ----------
+        codes : array of shape (n, n_classes)
+        cv : int, splitter or iterable of (training rows, test rows)
+            An iterable has the rows of the whole table, a splitter is shown those that are kept.
+        kept : boolean array with one value for each row of the table, or None
+            Which of them are the rows of `codes`; None: all.
         """
-        fold = np.full(len(codes), -1)
-        if len(codes) == 1:
-            return cls(np.zeros(1, dtype=np.int64))
-        if isinstance(cv, Integral):
+        name, listed = f"cv={cv!r}", not isinstance(cv, Integral) and not hasattr(cv, "split")
+        if listed:
+            name = "cv"  # lists of rows are long
+        elif len(codes) == 1:
+            return cls([(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))])
+        elif isinstance(cv, Integral):
             cv = MultiStratifiedKFold(min(int(cv), len(codes)), shuffle=True, random_state=0)
-        with warnings.catch_warnings():  # states with fewer rows than folds are what back-off is for
-            warnings.simplefilter("ignore", UserWarning)
-            for number, (_, test) in enumerate(check_cv(cv).split(codes, codes)):
-                if (fold[test] >= 0).any():
-                    raise ValueError(f"cv={cv!r} holds rows out more than once: every row must be in one test fold.")
-                fold[test] = number
-        if (fold < 0).any():
+        try:
+            with warnings.catch_warnings():  # states with fewer rows than folds are what back-off is for
+                warnings.simplefilter("ignore", UserWarning)
+                pairs = list(cv if listed else cv.split(codes, codes))
+        except Exception as error:
             raise ValueError(
-                f"cv={cv!r} never holds row {int(np.argmax(fold < 0))} out: every row must be in one test fold."
-            )
-        return cls(fold)
+                f"{name} gave no folds of the {len(codes)} rows ({type(error).__name__}: {error}). Give a number of "
+                "folds, a pmdc.model_selection.MultiStratifiedKFold or a list of (train, test) rows."
+            ) from error
+        if not pairs:
+            raise ValueError(f"{name} has no folds: give a list of (train, test) rows; a generator is read only once.")
+        rows = np.arange(len(codes)) if kept is None else np.flatnonzero(kept)
+        place = np.arange(len(codes))
+        if listed and kept is not None:
+            place = np.full(len(kept), -1)
+            place[rows] = np.arange(len(rows))
+        folds = []
+        for number, pair in enumerate(pairs):
+            train, test = (place[part] for part in _read_fold(pair, len(place), f"{name}, fold {number}"))
+            folds.append((train[train >= 0], test[test >= 0]))
+        times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(codes))
+        if (times != 1).any():
+            row = int(np.argmax(times != 1))
+            told = f"holds row {rows[row]} out {times[row]} times" if times[row] else f"never holds row {rows[row]} out"
+            raise ValueError(f"{name} {told}: every row must be in one test fold.")
+        return cls([fold for fold in folds if len(fold[1])])
 
     def __call__(
         self,
@@ -131,17 +159,26 @@ class CrossValidation:
         start: Sequence[Start | None] | None,
     ) -> Rows:
         log_proba, weight = np.full(len(codes), -np.inf), np.zeros(len(codes))
-        starts = []
-        for number in range(int(self.fold.max()) + 1):
-            seen, held = np.flatnonzero(self.fold != number), np.flatnonzero(self.fold == number)
+        starts: list[Start | None] = []
+        for number, (seen, held) in enumerate(self.folds):
             if not len(seen):
+                starts.append(None)
                 continue
             some = learner.on(seen)
             task = local_task(child, family, codes[seen], sizes)
-            models, own = some.fit_from(task, None if start is None else start[number])
             part = task.partition.configurations.find(codes[held])[:, 0]
             inputs = codes[held][:, list(family.inputs)] if family.inputs else None
-            answers = models.log_proba(learner.X[held], part, inputs)
+            try:
+                models, own = some.fit_from(task, None if start is None else start[number])
+                answers = models.log_proba(learner.X[held], part, inputs)
+            except (ValueError, FloatingPointError) as error:
+                if not hasattr(learner, "estimator"):
+                    raise
+                raise ValueError(
+                    f"estimator={learner.estimator!r} failed in fold {number} of cv, which trains on {len(seen)} of "
+                    f"the {len(codes)} rows of the table ({error}). Choose another estimator, or a cv whose folds "
+                    "train on more rows."
+                ) from error
             log_proba[held] = answers[np.arange(len(held)), codes[held, child]]
             weights = task.partition.weights(some.sample_weight)
             weight[held] = np.where(part >= 0, weights[part], 0.0)
@@ -149,19 +186,78 @@ class CrossValidation:
         return Rows(log_proba, weight, starts)
 
 
-def make_evaluator(criterion: str, learner: LocalLearner, classes: Codes, cv: Any) -> Evaluator:
-    """The evaluator behind a held-out criterion."""
+def _read_fold(pair: Any, n_rows: int, name: str) -> tuple[Codes, Codes]:
+    """The training rows and the test rows of a fold, as numbers."""
+    try:
+        train, test = pair
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {reprlib.repr(pair)}: it must be a pair of (train, test) rows.") from None
+    train, test = _read_rows(train, n_rows, name), _read_rows(test, n_rows, name)
+    both = np.intersect1d(train, test)
+    if len(both):
+        raise ValueError(f"{name} trains on row {both[0]}, which it holds out: take it out of the training rows.")
+    return train, test
+
+
+def _read_rows(given: Any, n_rows: int, name: str) -> Codes:
+    rows = np.asarray(given)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        return np.flatnonzero(rows)
+    if not rows.size:
+        return np.zeros(0, dtype=np.int64)
+    if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(
+            f"{name} has rows of type {rows.dtype} and shape {rows.shape}: give the numbers of rows, from 0 to "
+            f"{n_rows - 1}, or {n_rows} booleans."
+        )
+    outside = (rows < 0) | (rows >= n_rows)
+    if outside.any():
+        raise ValueError(
+            f"{name} has row {rows[outside][0]}, but there are {n_rows} rows: give numbers from 0 to {n_rows - 1}."
+        )
+    return rows.astype(np.int64)
+
+
+_CLOSED_FORMS = {
+    LogisticRegression: "an L2 penalty with a positive number as C, an intercept, any solver but 'liblinear', and "
+    "neither class_weight nor dual nor warm_start",
+    GaussianNB: "a positive var_smoothing and no priors",
+}
+"""For which settings of scikit-learn's estimators there is a closed form (`pmdc.learners.make_learner`)."""
+
+
+def make_evaluator(
+    criterion: str, learner: LocalLearner, classes: Codes, cv: Any, kept: npt.NDArray[np.bool_] | None = None
+) -> Evaluator:
+    """The evaluator behind a held-out criterion; folds that were given come before what is out of the bag.
+
+    Parameters
+    ----------
+    criterion : {"auto", "loo", "cv"}
+    learner : LocalLearner
+    classes : array of shape (n, n_classes)
+    cv, kept : as in `CrossValidation.of`
+    """
     closed = hasattr(learner, "leave_one_out")
     if criterion == "loo" and not closed:
+        estimator = getattr(learner, "estimator", None)
+        covered = _CLOSED_FORMS.get(type(estimator))
+        if covered is None:
+            prevented = (
+                "pmdc.learners.Logistic and NaiveBayes do, and scikit-learn's LogisticRegression and GaussianNB by "
+                "themselves"
+            )
+        else:
+            prevented = f"{type(estimator).__name__} has it with {covered}"
         raise ValueError(
-            "criterion='loo' needs a closed form, which logistic regression and naive Bayes have: for this estimator "
-            "choose criterion='cv'."
+            f"criterion='loo' needs a closed form, which estimator={estimator!r} does not have: {prevented}. Change "
+            "the estimator or choose criterion='cv'."
         )
     if closed and criterion != "cv":
         return LeaveOneOut()
-    if getattr(learner, "has_out_of_bag", False):
+    if isinstance(cv, Integral) and getattr(learner, "has_out_of_bag", False):
         return OutOfBag()
-    return CrossValidation.of(classes, cv)
+    return CrossValidation.of(classes, cv, kept)
 
 
 def counted(rows: Rows, fewer: Floats, sample_weight: Floats, shrunk: bool = True) -> tuple[Floats, float | None]:

@@ -375,8 +375,15 @@ def test_leave_one_out_is_a_refit_without_the_row(m, parents, inputs, weighted, 
 
 @pytest.mark.parametrize(
     ("n", "d", "m", "C", "error"),
-    [(300, 3, 15, 1.0, 0.02), (400, 80, 10, 0.1, 0.02), (600, 510, 3, 0.01, 0.05), (1050, 1010, 2, 0.01, 0.2)]
-    + [(400, 180, 2, 100.0, 0.02), (500, 200, 2, 1000.0, 0.02), (350, 100, 3, 1e4, 0.02)],
+    [
+        (300, 3, 15, 1.0, 0.02),
+        (400, 80, 10, 0.1, 0.02),
+        (600, 510, 3, 0.01, 0.05),
+        (1050, 1010, 2, 0.01, 0.2),
+        (400, 180, 2, 100.0, 0.02),
+        (500, 200, 2, 1000.0, 0.02),
+        (350, 100, 3, 1e4, 0.02),
+    ],
 )
 def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
     """Many states, one factor for all contrasts, one for each of them, and one for 600 of 1010 axes all alike.
