@@ -29,6 +29,9 @@ _ROUNDS = 4
 _FEW = 80
 """All ways of all sets of class variables are tried where they are no more than this."""
 
+_MORE = 2
+"""The class variables that each round of more inputs tries."""
+
 _TRIED = 16
 """The most features that each of these rounds tries."""
 
@@ -58,7 +61,8 @@ class FamilySearch:
        a set is left out if one of its subsets with a member less was no better than what is without another of its
        members (`offered`). The features keep the way found in 1.
     3. *More inputs.* Inputs do not count towards `max_parents`: the best family of as many class variables as that
-       grows by one class variable after the other as an input, each time the best, as long as the score rises.
+       grows by one class variable after the other as an input, each time the better of the two that score best as the
+       only one, as long as the score rises.
     4. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
        and with all of them as inputs.
 
@@ -225,17 +229,11 @@ class FamilySearch:
             if rule.max_parents and any(best.offered for best in full):
                 tops[rule.child] = max(full, key=lambda best: best[:2]).family
         while tops:
-            more = {
-                child: [
-                    family.feed(v)
-                    for v in self.rules[child].optional
-                    if v < self.rules[child].n_classes and v not in family.parents
-                ]
-                for child, family in tops.items()
-            }
-            for child, families in more.items():
-                bound = self.tables[child][tops[child]]
-                more[child] = [f for f in families if self.affordable(child, f) and not self.skip(child, f, bound)]
+            more = {}
+            for child, family in tops.items():
+                bound = self.tables[child][family]
+                larger = [family.feed(v) for v in self._telling(child) if v not in family.parents][:_MORE]
+                more[child] = [f for f in larger if self.affordable(child, f) and not self.skip(child, f, bound)]
             tell_phase("scoring more inputs")
             self._score([(child, family) for child, families in more.items() for family in families])
             grown = {}
@@ -244,6 +242,13 @@ class FamilySearch:
                 if top is not None and self.scores.exceeds(child, top, tops[child], 1):
                     grown[child] = top
             tops = grown
+
+    def _telling(self, child: int) -> list[int]:
+        """The class variables that may be parents, those first that score best as the only one."""
+        rule = self.rules[child]
+        best, needed = self._best[child], [v for v in rule.required if v < rule.n_classes]
+        alone = {v: best.get(tuple(sorted({*needed, v}))) for v in rule.optional if v < rule.n_classes}
+        return sorted(alone, key=lambda v: -np.inf if (own := alone[v]) is None else own.score, reverse=True)
 
     def score_chains(self, features: Sequence[Family]) -> None:
         """For each class variable all those before it as inputs."""

@@ -25,8 +25,8 @@ to be the same without the row, so these axes add to d_i by themselves. Where th
 for one factor, H, and with it A_i and W_i, are taken as diagonal in the contrasts.
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
-a weak penalty. So rows whose scores it changes by more than `_FAR` go on from there to the optimum without them, by
-conjugate gradients: the farthest first, and no more of them than `_WORK` allows.
+a weak penalty. So rows that it makes less probable by more than `_FAR` go on from there to the optimum without them, by
+conjugate gradients. Where these are more than `_WORK` allows, the farthest do, or none if the part has `_ENOUGH` rows.
 """
 
 from __future__ import annotations
@@ -67,11 +67,14 @@ _NEGLIGIBLE = 0.02
 _SURE = 1e-2
 """A row stays as it is where its probability of all other states cannot change by more than this share."""
 
-_FAR = 0.5
-"""A change of scores, between two states, after which a row goes on to the optimum without it."""
+_FAR = 0.02
+"""A change of the log-probability of its own state after which a row goes on to the optimum without it."""
 
 _WORK = 1e7
 """The most that this may cost in a part: the rows that do so times all rows times coefficients. Others stay there."""
+
+_ENOUGH = 5
+"""With so many rows for each coefficient the one step will do, where rows that go on would be too many."""
 
 _STEPS = 500
 """The most steps of a row."""
@@ -337,7 +340,10 @@ def _follow(
     """
     n, k = A.shape
     m, v = Q.shape
-    far = _far(y, m, before, rows, S)[: int(_WORK / (n * k * v))]
+    far = _far(y, P, rows, S)
+    most = int(_WORK / (n * k * v))
+    if len(far) > most:
+        far = far[: most if n < _ENOUGH * k * v else 0]
     if not len(far):
         return
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
@@ -385,8 +391,9 @@ def _follow(
 
 
 @compiled()
-def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats) -> Codes:
-    """The rows whose scores change by more than `_FAR`, the farthest first."""
+def _far(y: Codes, P: Floats, rows: Codes, S: Floats) -> Codes:
+    """The rows that lose more than `_FAR` of the log-probability of their own state, the farthest first."""
+    m = P.shape[1]
     counts = np.zeros(m)
     for i in range(len(y)):
         counts[y[i]] += 1
@@ -394,8 +401,12 @@ def _far(y: Codes, m: int, before: Floats, rows: Codes, S: Floats) -> Codes:
     for r in range(len(rows)):
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
-            change = S[i] - before[i]
-            far[r] = change.max() - change.min()
+            top, total = S[i, y[i]], 0.0
+            for a in range(m):
+                top = max(top, S[i, a])
+            for a in range(m):
+                total += np.exp(S[i, a] - top)
+            far[r] = np.log(max(P[i, y[i]], 1e-300)) - (S[i, y[i]] - top - np.log(total))
     return rows[np.argsort(-far)[: (far > _FAR).sum()]]
 
 
