@@ -163,6 +163,7 @@ class FamilySearch:
         """The sets of class variables within the limits, in one way or another."""
         rules = [classes_alone(rule) for rule in self.rules]
         most = max(rule.max_size() for rule in rules)
+        grow = any(len(rule.optional) + len(rule.required) > rule.max_size() > 0 for rule in rules)
         for level in range(most + 1):
             tasks: list[tuple[int, Family]] = []
             visited = 0
@@ -179,7 +180,7 @@ class FamilySearch:
                     if not kept:  # larger sets may be worth their penalty, whatever this one's is
                         self._worth[child].add(classes)
             tell_phase(f"scoring parent sets of size {level}")
-            self._score(tasks, last=level == most)
+            self._score(tasks, last=level == most and not grow)
             if visited:
                 sets = len({(child, family.classes(rules[child].n_classes)) for child, family in tasks})
                 self.progress(
