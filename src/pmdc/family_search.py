@@ -235,6 +235,8 @@ class FamilySearch:
                 bound = self.tables[child][family]
                 larger = [family.feed(v) for v in self._telling(child) if v not in family.parents][:_MORE]
                 more[child] = [f for f in larger if self.affordable(child, f) and not self.skip(child, f, bound)]
+            if not any(more.values()):
+                break
             tell_phase("scoring more inputs")
             self._score([(child, family) for child, families in more.items() for family in families])
             grown = {}
