@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -107,12 +108,14 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        features, codes, weights = self._read_training(X, y, sample_weight)
+        features, codes, weights, _ = self._read_training(X, y, sample_weight)
         self._learn(features, codes, weights, sample_weight is not None)
         return self
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> tuple[Features, Codes, Floats]:
-        """Check the parameters and read the tables: the rows of positive weight, as numbers and codes."""
+    def _read_training(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Features, Codes, Floats, npt.NDArray[np.bool_]]:
+        """Check the parameters and read the tables: the rows of positive weight, and which these are."""
         self._check_parameters()
         owner = type(self).__name__
         columns = read_columns(X, "X", owner)
@@ -134,7 +137,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         keep_names_apart(self._features, hasattr(self, "feature_names_in_"), self._classes)
         self.classes_ = self._classes.states[0] if self._classes.one_dimensional else list(self._classes.states)
         features = self._features.encode(columns).rows(kept)
-        return features, self._classes.encode(y, unknown="mark")[kept], weights[kept]
+        return features, self._classes.encode(y, unknown="mark")[kept], weights[kept], kept
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
         """The prediction of least expected loss for each row.

@@ -299,7 +299,7 @@ class GBNC(MultiDimensionalClassifier):
             how parents enter is found on the way.
         """
         other = copy(self)
-        _, codes, _ = other._read_training(X, y, None)
+        _, codes, _, _ = other._read_training(X, y, None)
         rules = other._rules()
         if self.conditioning == "partition":
             return other._plan(rules, len(codes))
@@ -328,11 +328,8 @@ class GBNC(MultiDimensionalClassifier):
         )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> GBNC:
-        features, codes, weights = self._read_training(X, y, sample_weight)
-        # Folds may have been given for all rows, with those of weight zero.
-        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
-        kept = given > 0 if given.ndim else None
-        self._learn(features, codes, weights, sample_weight is not None, kept)
+        features, codes, weights, kept = self._read_training(X, y, sample_weight)
+        self._learn(features, codes, weights, sample_weight is not None, kept)  # folds may be given for all rows
         return self
 
     def _learn(
@@ -360,10 +357,10 @@ class GBNC(MultiDimensionalClassifier):
         work = Rowwise(learner, codes, self._sizes(), n_classes)
         evaluator = self._make_evaluator(work, kept)
         with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
-            work = self._with_strengths(work, rules, names, evaluator, parallel)
-            fresh = partial(self._make_scores, work, rules, names, evaluator, parallel)
-            scores = fresh()
-            tables, limits = self._score(rules, scores, fresh)
+            make_scores = partial(self._make_scores, rules, names, evaluator, parallel)
+            work = self._with_strengths(work, rules, evaluator, make_scores, parallel)
+            scores = make_scores(work)
+            tables, limits = self._score(rules, scores, partial(make_scores, work))
             self._check_scores(tables)
             offered = _offered(tables, scores)
             structure, chosen = self._find_structure(offered)
@@ -406,8 +403,8 @@ class GBNC(MultiDimensionalClassifier):
         self,
         work: Rowwise,
         rules: Sequence[ParentRules],
-        names: Sequence[str],
         evaluator: Evaluator | None,
+        make_scores: Callable[[Rowwise], Scores],
         parallel: Parallel,
     ) -> Rowwise:
         """C for the models of each class variable, where it is to be chosen."""
@@ -418,7 +415,7 @@ class GBNC(MultiDimensionalClassifier):
             rules,
             self.conditioning,
             evaluator,
-            lambda work: self._make_scores(work, rules, names, evaluator, parallel),
+            make_scores,
             parallel,
             shrunk=self.backoff == "parents",
         )
@@ -428,11 +425,11 @@ class GBNC(MultiDimensionalClassifier):
 
     def _make_scores(
         self,
-        work: Rowwise,
         rules: Sequence[ParentRules],
         names: Sequence[str],
         evaluator: Evaluator | None,
         parallel: Parallel,
+        work: Rowwise,
     ) -> Scores:
         n_classes = len(rules)
         if evaluator is None or not criteria.is_held_out(self.criterion):
