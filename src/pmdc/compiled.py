@@ -6,12 +6,38 @@ all the rest.
 
 from __future__ import annotations
 
-from functools import partial
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from numba import njit
 
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
 
-compiled = partial(njit, cache=True, error_model="numpy")
-"""Compiled once and kept; dividing by zero gives infinity or NaN, as in numpy, and costs no check."""
+
+def compiled(**options: Any) -> Callable[[Any], Any]:
+    """Compile a function once and keep it; dividing by zero gives infinity or NaN, as in numpy, and costs no check.
+
+    What numba keeps has the functions within that it calls, those of other modules too, but is thought to be up to date
+    as long as its own module is. Here it is as long as all modules of compiled loops are.
+    """
+
+    def decorate(function: Any) -> Any:
+        dispatcher = njit(cache=True, error_model="numpy", **options)(function)
+        with suppress(AttributeError):  # without compilation (NUMBA_DISABLE_JIT) there is nothing to keep
+            file = dispatcher._cache._cache_file
+            file._source_stamp = file._source_stamp, _sources()
+        return dispatcher
+
+    return decorate
+
+
+@cache
+def _sources() -> str:
+    """A hash of all modules of compiled loops."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
+    return hashlib.sha256(b"".join(text for text in texts if b"pmdc.compiled" in text)).hexdigest()
