@@ -3,6 +3,7 @@
 import copy
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from sklearn.linear_model import LogisticRegression
 
 from pmdc import GBNC
 from pmdc.datasets import load, make_network
+from pmdc.families import Family
 from pmdc.learners import LocalTask, Logistic, make_learner
 from pmdc.learners.base import TINY
 from pmdc.learners.estimator import EstimatorLearner
 from pmdc.learners.inputs import Affine
 from pmdc.learners.logistic import LogisticLearner
+from pmdc.learners.starts import WarmStarts
 from pmdc.partition import Partition
 from problems import numbers
 
@@ -124,6 +127,51 @@ def test_the_engine_is_the_loop(C, weighted):
         a = engine.fit(t).log_proba(engine.prepare(numbers(X)), t.partition.part)
         b = loop.fit(t).log_proba(loop.prepare(numbers(X)), t.partition.part)
         np.testing.assert_allclose(np.exp(a), np.exp(b), atol=2e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # scikit-learn's, at such a tolerance
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_parts_with_fewer_rows_than_inputs(C):
+    """Small parts are fitted along their rows, some of which are equal, beside a part with more rows than inputs."""
+    rng = np.random.default_rng(0)
+    sizes = (3, 8)
+    codes = np.column_stack([rng.integers(0, 3, 260), np.minimum(rng.integers(0, 16, 260), 7)])
+    X = rng.normal(size=(260, 60)) + codes[:, [0]] * rng.normal(size=60)
+    X[codes[:, 1] == 1] = X[codes[:, 1] == 1][:4].repeat(10, axis=0)[: (codes[:, 1] == 1).sum()]
+    weights = rng.uniform(0.5, 2.0, size=260)
+    plain = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    engine = make_learner(plain, numbers(X), weights, weighted=True)
+    loop = EstimatorLearner(plain, numbers(X), weights, weighted=True)
+    t = task(codes, sizes, (1,))
+    assert {size < 45 for size in np.bincount(codes[:, 1])} == {True, False}
+    a = engine.fit(t).log_proba(engine.prepare(numbers(X)), t.partition.part)
+    b = loop.fit(t).log_proba(loop.prepare(numbers(X)), t.partition.part)
+    np.testing.assert_allclose(np.exp(a), np.exp(b), atol=2e-4)
+
+
+def test_families_start_from_those_that_differ_by_one_parent():
+    family = Family((1,), (2, 3))
+    near = [Family((), (2, 3)), Family((1,), (2,)), Family((1,), (2, 3, 4))]
+    far = [Family((1, 2), (3,)), Family((1, 4), (2, 3)), Family((1,), (2, 4)), Family((), (2, 3, 4)), Family((1,))]
+    start = SimpleNamespace(nbytes=8)
+    for kept in [*near, *far]:
+        starts = WarmStarts()
+        starts.keep([(0, kept)], [-1.0], [start])
+        assert starts.find(0, family) is (start if kept in near else None)
+        assert starts.find(1, family) is None
+
+
+@pytest.mark.parametrize("parents", [(), (1,)])
+def test_a_start_with_an_input_more_changes_nothing_but_the_way(parents):
+    X, codes, sizes = parts()
+    learner = make_learner(Logistic(C=10.0), numbers(X), np.ones(len(X)), weighted=False)
+    _, start = learner.log_likelihood_from(local_task(codes, sizes, parents, (2, 3)), None)
+    for inputs in [(3,), (2,), ()]:
+        t = local_task(codes, sizes, parents, inputs)
+        warm, _ = learner.log_likelihood_from(t, start)
+        assert warm == pytest.approx(learner.log_likelihood(t), rel=1e-5)
+        held, _ = learner.leave_one_out(t, start)
+        np.testing.assert_allclose(held, learner.leave_one_out(t)[0], atol=1e-3)
 
 
 def test_the_start_changes_nothing_but_the_way():
@@ -393,6 +441,27 @@ def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
     X, y = problem("plain", n, d, m)
     learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
     compare(learner, y[:, None], (m,), (), rows=np.arange(0, n, n // 8), error=error)
+
+
+@pytest.mark.parametrize(("C", "error"), [(1.0, 0.01), (100.0, 0.02), (1e4, 0.15)])
+def test_leave_one_out_of_rows_with_rare_values(C, error):
+    """Values of one row, and of two that agree or contradict each other: without one, the other decides alone."""
+    n = 600
+    X, y = problem("plain", n, 3, 3)
+    rare = np.zeros(n, dtype=int)
+    rare[:8] = [1, 2, 3, 3, 4, 4, 5, 5]
+    codes, sizes = np.column_stack([y, rare]), (3, 6)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
+    compare(learner, codes, sizes, (), (1,), rows=np.r_[:8, 8:n:40], error=error)
+
+
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_leave_one_out_of_parts_with_fewer_rows_than_inputs(C):
+    rng = np.random.default_rng(0)
+    codes, sizes = np.column_stack([rng.integers(0, 3, 160), rng.integers(0, 8, 160)]), (3, 8)
+    X = rng.normal(size=(160, 40)) + codes[:, [0]] * rng.normal(size=40)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(160), weighted=False)
+    compare(learner, codes, sizes, (1,), rows=np.arange(0, 160, 2), error=0.02)
 
 
 def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():

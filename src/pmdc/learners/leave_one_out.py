@@ -1,7 +1,7 @@
 """What the softmax models of `newton` would answer to each row had they been fitted without it.
 
 One Newton step from the optimum with the row towards that without it needs no more than the Hessian H with the row. In
-the notation of `newton`, with J_i = I (x) a_i, so that the contrasts of row i have the scores J_i'T, with its residual
+the notation of `softmax`, with J_i = I (x) a_i, so that the contrasts of row i have the scores J_i'T, with its residual
 r_i = Q'(p_i - y_i) and its curvature W_i = Q'(diag p_i - p_i p_i')Q,
 
     gradient without the row:  - w_i J_i r_i,       Hessian without the row:  H - w_i J_i W_i J_i',
@@ -17,7 +17,7 @@ A_i is made of matrix products: with H = U'U, blocks V_eg of V = U^-1 (zero wher
 and in turn A_i = L L' makes the small system symmetric: with z = (I - w_i L'W_i L)^-1 w_i L'r_i, d_i = L z.
 
 The eigenvalues of w_i L'W_i L, the leverages of the row, are below 1. Where one is nearly 1 the model follows the row
-wherever it goes and the step has no bounds: no pivot of the small system is taken as less than `_LEAST`. As r_i'd_i is
+wherever it goes and the step has no bounds: no pivot of the small system is taken as less than `LEAST`. As r_i'd_i is
 not negative, no row gains probability by leaving, as none does by the models fitted without it.
 
 As in `newton`, the Hessian is diagonal along the last axes, on which the penalty outweighs the data. There it is taken
@@ -25,8 +25,8 @@ to be the same without the row, so these axes add to d_i by themselves. Where th
 for one factor, H, and with it A_i and W_i, are taken as diagonal in the contrasts.
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
-a weak penalty. So rows that it makes less probable by more than `_FAR` go on from there to the optimum without them, by
-conjugate gradients. Where these are more than `_WORK` allows, the farthest do, or none if the part has `_ENOUGH` rows.
+a weak penalty, or where values are rare. The rows that it moves farthest go on to the optimum without them
+(`following`).
 """
 
 from __future__ import annotations
@@ -35,22 +35,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.compiled import SUMS, compiled
-from pmdc.learners.newton import (
-    _contrasts,
-    _copy,
-    _energy,
-    _factor,
-    _gradient,
-    _inner,
-    _local_states,
-    _move,
-    _penalty,
-    _room,
-    _scores,
-    _search,
-    _softmax,
-    _take_rows,
-    _variance,
+from pmdc.learners.following import LEAST, cholesky_in_place, follow
+from pmdc.learners.newton import factor
+from pmdc.learners.softmax import (
+    along,
+    contrasts,
+    copy,
+    energies,
+    local_states,
+    move,
+    room,
+    row_space,
+    scores,
+    softmax,
+    take_rows,
+    variance,
 )
 from pmdc.table import Codes, Floats
 
@@ -58,29 +57,11 @@ _MOST = 1000
 """The most coefficients of one factor for all contrasts: more than in `newton`, as it is made but once, and as without
 what lies between the contrasts too little is thought to change where there are many coefficients for few rows."""
 
-_LEAST = 1e-6
-"""The least pivot of I - w L'W L."""
-
 _NEGLIGIBLE = 0.02
 """As in `newton`, but here the Hessian does more than steer."""
 
 _SURE = 1e-2
 """A row stays as it is where its probability of all other states cannot change by more than this share."""
-
-_FAR = 0.02
-"""A change of the log-probability of its own state after which a row goes on to the optimum without it."""
-
-_WORK = 1e7
-"""The most that this may cost in a part: the rows that do so times all rows times coefficients. Others stay there."""
-
-_ENOUGH = 5
-"""With so many rows for each coefficient the one step will do, where rows that go on would be too many."""
-
-_STEPS = 500
-"""The most steps of a row."""
-
-_CLOSE = 1e-6
-"""The optimum is near enough when the next step promises less than this share of the objective."""
 
 _SOME = 256
 """Rows of a matrix product of which the answer should stay near the processor."""
@@ -110,21 +91,25 @@ def scores_without(
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
-    A, y, w, Z, Z32 = _room(starts, k)
+    A, y, w, Z, Z32 = room(starts, k)
     local = np.empty(n_states, dtype=np.int64)
     for p in range(n_parts):
         rows = order[starts[p] : starts[p + 1]]
-        n, m = len(rows), _local_states(number[p], local)
+        n, m = len(rows), local_states(number[p], local)
         S = np.zeros((n, m))
         if m > 1:
-            _take_rows(X, codes, weights, rows, local, A, y, w)
+            take_rows(X, codes, weights, rows, local, A, y, w)
             B = np.empty((m, k))
             for s in range(n_states):
                 if number[p, s] >= 0:
                     for j in range(k):
                         B[local[s], j] = coef[number[p, s], j]
-            _scores(A[:n], B, np.eye(m), S)
-            _leave(A[:n], y[:n], w[:n], ridge, B, S, Z, Z32)
+            part, negligible = A[:n], _NEGLIGIBLE
+            R = row_space(part, w[:n], ridge, _NEGLIGIBLE)
+            if R.shape[1]:  # few axes, and not the principal ones: none is left to the diagonal
+                part, B, negligible = along(part, R), along(B, R), 0.0
+            scores(part, B, np.eye(m), S)
+            _leave(part, y[:n], w[:n], ridge, negligible, n / len(order), B, S, Z, Z32)
         for r in range(n):
             for s in range(n_states):
                 if number[p, s] >= 0:
@@ -133,23 +118,32 @@ def scores_without(
 
 @compiled(inline="always")
 def _leave(
-    A: Floats, y: Codes, w: Floats, ridge: float, B: Floats, S: Floats, Z: Floats, Z32: npt.NDArray[np.float32]
+    A: Floats,
+    y: Codes,
+    w: Floats,
+    ridge: float,
+    negligible: float,
+    share: float,
+    B: Floats,
+    S: Floats,
+    Z: Floats,
+    Z32: npt.NDArray[np.float32],
 ) -> None:
     """Change the scores S of the rows of a part, by the coefficients B, to those without the row."""
     n, k = A.shape
     m = S.shape[1]
-    Q = _contrasts(m)
+    Q = contrasts(m)
     v = Q.shape[1]
     P, zero = np.empty((n, m)), np.zeros((n, m))
-    _softmax(S, zero, 0.0, y, w, P)
-    energy, norms = _energy(A, w)
+    softmax(S, zero, 0.0, y, w, P)
+    energy, norms = energies(A, w)
     added = np.full(k, ridge)
     added[0] = 0.0
     diagonal, work = np.empty((v, k)), np.zeros(1)
     apart, same = v * k > _MOST or v == m, np.bool_(False)  # its type is that of `newton`, not of a literal
-    U, width = _factor(A, w, P, Q, added, apart, same, _NEGLIGIBLE, energy, norms, diagonal, Z, Z32, work)
+    U, width = factor(A, w, P, Q, added, apart, same, negligible, energy, norms, diagonal, Z, Z32, work)
     for b in range(len(U)):
-        _copy(_inverse(U[b]), U[b])
+        copy(_inverse(U[b]), U[b])
     some = _unsure(y, w, P, norms, ridge, U, width)
     # Entries of U^-1 A' lose digits by the root of the condition of H only.
     if ridge > 1e-8 * diagonal.max():
@@ -162,7 +156,7 @@ def _leave(
     before = S.copy()
     _change(S, y, w, P, Q, some, inner, last, apart)
     T = B[1:] - B[:1] if m == 2 else np.dot(Q.T, B)
-    _follow(A, y, w, ridge, Q, T, P, before, U, diagonal, width, some, S)
+    follow(A, y, w, ridge, Q, T, P, before, U, diagonal, width, some, share, S)
 
 
 @compiled()
@@ -182,7 +176,7 @@ def _inverse(U: Floats) -> Floats:
         if first:
             corner = np.ascontiguousarray(V[first:last, first:last])
             above = np.dot(np.ascontiguousarray(U[:first, first:last]), corner)
-            _move(V[:first, first:last], np.dot(np.ascontiguousarray(V[:first, :first]), above), 1.0)
+            move(V[:first, first:last], np.dot(np.ascontiguousarray(V[:first, :first]), above), 1.0)
     return V
 
 
@@ -271,12 +265,12 @@ def _change(
                 residual += Q[a, e] * P[i, a]
             step = last[r, e]
             if apart:
-                step += L[e, e] / max(1.0 - w[i] * L[e, e] * _variance(P[i], Q, e), _LEAST)
+                step += L[e, e] / max(1.0 - w[i] * L[e, e] * variance(P[i], Q, e), LEAST)
             for a in range(m) if v < m else range(e, e + 1):
                 S[i, a] += Q[a, e] * w[i] * step * residual
         if apart:
             continue
-        _cholesky_in_place(L, 1e-12 * np.trace(L))
+        cholesky_in_place(L, 1e-12 * np.trace(L))
         # With R = Q L, L'W L is the covariance of the rows of R under p, and L'r their mean less the own row.
         for e in range(v):
             mean[e] = 0.0
@@ -292,7 +286,7 @@ def _change(
                 for a in range(m):
                     total += P[i, a] * (R[a, e] - mean[e]) * (R[a, f] - mean[f])
                 N[e, f] = (e == f) - w[i] * total
-        _cholesky_in_place(N, _LEAST)
+        cholesky_in_place(N, LEAST)
         for e in range(v):
             for f in range(e):
                 z[e] -= N[e, f] * z[f]
@@ -304,121 +298,3 @@ def _change(
         for a in range(m):
             for e in range(v):
                 S[i, a] += R[a, e] * z[e]
-
-
-@compiled()
-def _cholesky_in_place(N: Floats, least: float) -> None:
-    """The lower Cholesky factor of a small matrix, of which the lower triangle is read; no pivot is below `least`."""
-    for e in range(len(N)):
-        for f in range(e + 1):
-            total = N[e, f]
-            for h in range(f):
-                total -= N[e, h] * N[f, h]
-            N[e, f] = np.sqrt(max(total, least)) if e == f else total / N[f, f]
-
-
-@compiled()
-def _follow(
-    A: Floats,
-    y: Codes,
-    w: Floats,
-    ridge: float,
-    Q: Floats,
-    T: Floats,
-    P: Floats,
-    before: Floats,
-    V: Floats,
-    diagonal: Floats,
-    width: int,
-    rows: Codes,
-    S: Floats,
-) -> None:
-    """Go on to the optimum without the row from those rows for which the step S - before is long.
-
-    Conjugate gradients (Polak and Ribiere's), preconditioned by H. T, P and `before` are the coefficients,
-    probabilities and scores with the row, V the inverses of the factors of H.
-    """
-    n, k = A.shape
-    m, v = Q.shape
-    far = _far(y, P, rows, S)
-    most = int(_WORK / (n * k * v))
-    if len(far) > most:
-        far = far[: most if n < _ENOUGH * k * v else 0]
-    if not len(far):
-        return
-    there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
-    grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
-    for i in far:
-        weight, w[i] = w[i], 0.0
-        _copy(before, there)
-        _copy(T, at)
-        value = _softmax(there, change, 0.0, y, w, p)[0] + _penalty(T, T, ridge) / 2
-        # The first step is known by what it does to the row, d: H step = w J (r + W d).
-        d = before[i] - S[i]
-        mean = np.dot(P[i], d)
-        for e in range(v):
-            residual, bend = Q[y[i], e], 0.0
-            for a in range(m) if v < m else range(e, e + 1):
-                residual -= Q[a, e] * P[i, a]
-                bend += Q[a, e] * P[i, a] * (d[a] - mean)
-            for j in range(k):
-                grad[e, j] = weight * residual * A[i, j]
-                last[e, j] = weight * (residual + bend) * A[i, j]
-        _solve(V, diagonal, width, last, step)
-        power = _inner(step, grad)
-        for _ in range(_STEPS):
-            gain = _inner(step, grad) / 2
-            if not gain > _CLOSE * value:
-                break
-            _scores(A, step, Q, change)
-            size, value = _search(there, change, y, w, p, at, step, ridge, value, gain)
-            if size == 0.0:
-                break
-            _move(at, step, size)
-            _move(there, change, size)
-            _copy(grad, last)
-            _gradient(A, y, w, p, Q, at, ridge, grad)
-            _solve(V, diagonal, width, grad, solved)
-            new_power = _inner(solved, grad)
-            share = (new_power - _inner(solved, last)) / power
-            if share > 0.0 and share * _inner(step, grad) > -0.5 * new_power:  # otherwise it starts anew
-                _move(solved, step, -share)
-            step, solved = solved, step
-            power = new_power
-        for a in range(m):
-            S[i, a] = there[i, a]
-        w[i] = weight
-
-
-@compiled()
-def _far(y: Codes, P: Floats, rows: Codes, S: Floats) -> Codes:
-    """The rows that lose more than `_FAR` of the log-probability of their own state, the farthest first."""
-    m = P.shape[1]
-    counts = np.zeros(m)
-    for i in range(len(y)):
-        counts[y[i]] += 1
-    far = np.zeros(len(rows))
-    for r in range(len(rows)):
-        i = rows[r]
-        if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
-            top, total = S[i, y[i]], 0.0
-            for a in range(m):
-                top = max(top, S[i, a])
-            for a in range(m):
-                total += np.exp(S[i, a] - top)
-            far[r] = np.log(max(P[i, y[i]], 1e-300)) - (S[i, y[i]] - top - np.log(total))
-    return rows[np.argsort(-far)[: (far > _FAR).sum()]]
-
-
-@compiled()
-def _solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> None:
-    """H^-1 grad, by the inverses V of its factors and the diagonal along the last axes."""
-    v, k = grad.shape
-    each = v // V.shape[0]
-    for b in range(V.shape[0]):
-        first, last = b * each, (b + 1) * each
-        x = np.ascontiguousarray(grad[first:last, :width]).ravel()
-        _copy(np.dot(V[b], np.dot(x, V[b])).reshape(each, width), out[first:last, :width])
-    for e in range(v):
-        for j in range(width, k):
-            out[e, j] = grad[e, j] / diagonal[e, j]

@@ -1,12 +1,6 @@
 """Newton's method for penalised softmax models, for all parts of a partition in compiled code.
 
-For one part with m states, inputs a_i = (1, x_i), weights w_i and coefficients B = Q T the objective is
-
-    f(T) = - sum_i w_i log softmax(Q T a_i)[y_i]  +  ridge / 2 |T|^2   (intercepts excepted).
-
-Q is an orthonormal basis of the vectors over the states that sum to zero, where the penalty puts the coefficients
-anyway, so that |T| = |B| and nothing is superfluous; for two states it is (0, 1)', one coefficient vector as in
-scikit-learn; for very many states it is the identity. The covariance of a softmax is a sum over pairs of states,
+The models and their objective are those of `softmax`. The covariance of a softmax is a sum over pairs of states,
 diag(p) - pp' = sum over a < b of p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix
 for each pair,
 
@@ -20,6 +14,8 @@ Gradients are exact; the Hessian only steers, and may be cheap:
 - inputs come rotated to their principal axes (which the penalty does not notice), the longest first. Along axes on
   which a part hardly varies the penalty outweighs the data, and the Hessian is taken as diagonal there;
 - a factor is used again as long as the steps it gives shrink what is left quickly;
+- a part with fewer rows than inputs is fitted along an orthonormal basis of its rows, outside of which the coefficients
+  are zero;
 - where there are too many coefficients or states for a factor, the steps come from conjugate gradients with the Hessian
   in full, which need no more than its products with vectors; a factor for each contrast is their preconditioner.
 
@@ -33,17 +29,29 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.compiled import SUMS, compiled
+from pmdc.learners.softmax import (
+    BLOCK,
+    along,
+    contrasts,
+    copy,
+    energies,
+    gradient,
+    inner,
+    line_search,
+    local_states,
+    move,
+    penalty,
+    room,
+    row_space,
+    scores,
+    softmax,
+    take_rows,
+    variance,
+)
 from pmdc.table import Codes, Floats
-
-_BLOCK = 1024
-"""Rows of a matrix product."""
 
 _MOST = 600
 """The most coefficients of one factor."""
-
-_MANY = 12
-"""With more states than this the blocks of the Hessian off its diagonal are too many to be made, and so are the entries
-of Q: each state has its own coefficients, as for scikit-learn, which conjugate gradients do not mind."""
 
 _SHRINK = 0.25
 """A factor is used again if the gain that is left has shrunk to less than this share."""
@@ -95,21 +103,21 @@ def fit_parts(
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
-    A, y, w, Z, Z32 = _room(starts, k)
+    A, y, w, Z, Z32 = room(starts, k)
     local = np.empty(n_states, dtype=np.int64)
     failed, most = 0, 0
     work = np.zeros(1)
     for p in range(n_parts):
         n = starts[p + 1] - starts[p]
-        m = _local_states(number[p], local)
+        m = local_states(number[p], local)
         if m < 2:
             coef[number[p].max()] = 0.0
             continue
-        _take_rows(X, codes, weights, order[starts[p] : starts[p + 1]], local, A, y, w)
+        take_rows(X, codes, weights, order[starts[p] : starts[p + 1]], local, A, y, w)
         frequency = np.zeros(m)
         for r in range(n):
             frequency[y[r]] += w[r]
-        Q = _contrasts(m)
+        Q = contrasts(m)
         v = Q.shape[1]
         T, cold = np.zeros((v, k)), np.zeros(v)
         for s in range(n_states):
@@ -125,7 +133,13 @@ def fit_parts(
         if not warm:
             for e in range(v):
                 T[e, 0] = cold[e]
-        steps = _fit_part(A[:n], y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
+        part = A[:n]
+        R = row_space(part, w[:n], ridge, _NEGLIGIBLE)
+        if R.shape[1]:
+            part, T = along(part, R), along(T, R)
+        steps = _fit_part(part, y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
+        if R.shape[1]:
+            T = along(T, np.ascontiguousarray(R.T))
         failed += steps > max_iter
         most = max(most, steps)
         for s in range(n_states):
@@ -136,63 +150,6 @@ def fit_parts(
                     for e in range(v):
                         coef[g, j] += Q[local[s], e] * T[e, j]
     return failed, min(most, max_iter), work[0]
-
-
-@compiled()
-def _room(starts: Codes, k: int) -> tuple[Floats, Codes, Floats, Floats, npt.NDArray[np.float32]]:
-    """Room for the rows of the largest part (`_take_rows`), and for those of a matrix product in either precision."""
-    n = 0
-    for p in range(len(starts) - 1):
-        n = max(n, starts[p + 1] - starts[p])
-    some = min(n, _BLOCK)
-    return (
-        np.empty((n, k)),
-        np.empty(n, dtype=np.int64),
-        np.empty(n),
-        np.empty((some, k)),
-        np.empty((some, k), dtype=np.float32),
-    )
-
-
-@compiled()
-def _local_states(number: Codes, local: Codes) -> int:
-    """Number the states that a part has; how many these are."""
-    m = 0
-    for s in range(len(number)):
-        if number[s] >= 0:
-            local[s] = m
-            m += 1
-    return m
-
-
-@compiled()
-def _take_rows(
-    X: Floats, codes: Codes, weights: Floats, rows: Codes, local: Codes, A: Floats, y: Codes, w: Floats
-) -> None:
-    """Write the inputs (1, x), the states and the weights of the rows of a part to A, y and w."""
-    for r in range(len(rows)):
-        i = rows[r]
-        y[r] = local[codes[i]]
-        w[r] = weights[i]
-        A[r, 0] = 1.0
-        for j in range(X.shape[1]):
-            A[r, j + 1] = X[i, j]
-
-
-@compiled()
-def _contrasts(m: int) -> Floats:
-    """Q for m states: Helmert's contrasts, shape (m, m - 1); for two states (0, 1)', for many the identity."""
-    if m > _MANY:
-        return np.eye(m)
-    Q = np.zeros((m, m - 1))
-    if m == 2:
-        Q[1, 0] = 1.0
-        return Q
-    for e in range(1, m):
-        for a in range(e):
-            Q[a, e - 1] = 1.0 / np.sqrt(e * (e + 1))
-        Q[e, e - 1] = -e / np.sqrt(e * (e + 1))
-    return Q
 
 
 @compiled(inline="always")
@@ -222,17 +179,17 @@ def _fit_part(
     grad, step = np.empty((v, k)), np.zeros((v, k))
     null = _null_value(y, w, m)
     least = (1e-10 if ridge else 1e-4) * null
-    _scores(A, T, Q, S)
-    value = _softmax(S, change, 0.0, y, w, P)[0] + _penalty(T, T, ridge) / 2
+    scores(A, T, Q, S)
+    value = softmax(S, change, 0.0, y, w, P)[0] + penalty(T, T, ridge) / 2
     if not same and not value <= null:
         T[:] = 0.0
         for e in range(v):
             T[e, 0] = cold[e]
         same = True
-        _scores(A, T, Q, S)
-        value = _softmax(S, change, 0.0, y, w, P)[0]
-    _gradient(A, y, w, P, Q, T, ridge, grad)
-    energy, norms = _energy(A, w)
+        scores(A, T, Q, S)
+        value = softmax(S, change, 0.0, y, w, P)[0]
+    gradient(A, y, w, P, Q, T, ridge, grad)
+    energy, norms = energies(A, w)
     longest = norms.max()
     conjugate = v * k > _MOST or v == m
     U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), k
@@ -249,7 +206,7 @@ def _fit_part(
         if fresh:
             for j in range(k):
                 added[j] = (ridge if j else 0.0) + damping * energy[j]
-            U, width = _factor(A, w, P, Q, added, conjugate, same, negligible, energy, norms, diagonal, Z, Z32, work)
+            U, width = factor(A, w, P, Q, added, conjugate, same, negligible, energy, norms, diagonal, Z, Z32, work)
             same = False
             gain = _precondition(U, diagonal, width, grad, step)
         if conjugate:
@@ -257,183 +214,39 @@ def _fit_part(
         if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
             damping, old = 0.0 if damping < 1e-7 else damping / 100, False
             continue
-        if gain <= enough and _inner(step, step) * longest <= 0.1:  # no score changes by much: nothing can go wrong
-            _move(T, step, 1.0)
+        if gain <= enough and inner(step, step) * longest <= 0.1:  # no score changes by much: nothing can go wrong
+            move(T, step, 1.0)
             return steps
-        _scores(A, step, Q, change)
+        scores(A, step, Q, change)
         work[0] += 4.0 * n * k * v + 2.0 * v * width * U.shape[1]
         size, new_value = 0.0, value
         if gain <= enough:
-            a, b = _penalty(T, step, ridge), _penalty(step, step, ridge)
-            new_value = _softmax(S, change, 1.0, y, w, P)[0] + _penalty(T, T, ridge) / 2 - a + b / 2
+            a, b = penalty(T, step, ridge), penalty(step, step, ridge)
+            new_value = softmax(S, change, 1.0, y, w, P)[0] + penalty(T, T, ridge) / 2 - a + b / 2
             if new_value <= value:
-                _move(T, step, 1.0)
+                move(T, step, 1.0)
             return steps
         if gain < np.inf:
-            size, new_value = _search(S, change, y, w, P, T, step, ridge, value, gain)
+            size, new_value = line_search(S, change, y, w, P, T, step, ridge, value, gain)
         if size < 0.01:  # far from where the Hessian tells the truth; in the end, rounding hides what is left
             if damping > 1.0:
                 return steps if left <= 1e-6 * max(value, least) else max_iter + 1
             damping = max(100 * damping, 1e-8)
             old, negligible = False, 0.0
             if size == 0.0:
-                _softmax(S, change, 0.0, y, w, P)
+                softmax(S, change, 0.0, y, w, P)
                 continue
         elif fresh:
             damping = damping / 100 if damping > 1e-7 else 0.0
-        _move(T, step, size)
-        _move(S, change, size)
+        move(T, step, size)
+        move(S, change, size)
         value = new_value
-        _gradient(A, y, w, P, Q, T, ridge, grad)
+        gradient(A, y, w, P, Q, T, ridge, grad)
         if fresh and _precondition(U, diagonal, width, grad, step) > _SLOW * gain:
             negligible = 0.0
         old = size >= 0.01
         left = gain
     return max_iter + 1
-
-
-@compiled(inline="always")
-def _search(
-    S: Floats,
-    change: Floats,
-    y: Codes,
-    w: Floats,
-    P: Floats,
-    T: Floats,
-    step: Floats,
-    ridge: float,
-    value: float,
-    gain: float,
-) -> tuple[float, float]:
-    """How far to go along the step, by Newton's method on the line; P is left at the place found.
-
-    Scores are linear in the coefficients, so no inputs are needed here. Steps of a softmax are too short while its
-    probabilities grow sure, and the line search makes up for it. Returns 0 if nothing can be gained.
-    """
-    a, b = _penalty(T, step, ridge), _penalty(step, step, ridge)
-    constant = _penalty(T, T, ridge) / 2
-    size, low, high = 1.0, 0.0, np.inf
-    for attempt in range(40):
-        new_value, slope, curvature = _softmax(S, change, size, y, w, P)
-        new_value += constant - size * a + size * size * b / 2
-        slope += size * b - a
-        curvature += b
-        down = new_value <= value - 2e-4 * size * gain
-        if down and (abs(slope) <= 0.6 * gain or attempt >= 3):
-            return size, new_value
-        if down and slope < 0.0:
-            low = size
-        else:
-            high = size
-        best = size - slope / curvature if curvature > 0.0 else 2.0 * size
-        if best > 4.0 * size:
-            best = 4.0 * size
-        if not low < best < high:
-            best = 0.5 * (low + high) if high < np.inf else 2.0 * size
-        if best < 1e-10:
-            break
-        size = best
-    return 0.0, value
-
-
-@compiled()
-def _move(T: Floats, step: Floats, size: float) -> None:
-    """T - size * step, in place."""
-    for e in range(T.shape[0]):
-        for j in range(T.shape[1]):
-            T[e, j] -= size * step[e, j]
-
-
-@compiled(fastmath=SUMS)
-def _penalty(T: Floats, V: Floats, ridge: float) -> float:
-    """ridge times the inner product of the coefficients, intercepts excepted."""
-    total = 0.0
-    for e in range(T.shape[0]):
-        for j in range(1, T.shape[1]):
-            total += T[e, j] * V[e, j]
-    return ridge * total
-
-
-@compiled(fastmath=SUMS)
-def _scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
-    """S = A T'Q', four rows at a time."""
-    n, k = A.shape
-    m, v = Q.shape
-    S[:] = 0.0
-    for i0 in range(0, n, 4):
-        i1, i2, i3 = min(i0 + 1, n - 1), min(i0 + 2, n - 1), min(i0 + 3, n - 1)
-        rows = min(4, n - i0)
-        for e in range(v):
-            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-            for j in range(k):
-                c = T[e, j]
-                t0 += A[i0, j] * c
-                t1 += A[i1, j] * c
-                t2 += A[i2, j] * c
-                t3 += A[i3, j] * c
-            for a in range(m) if v < m else range(e, e + 1):
-                q = Q[a, e]
-                S[i0, a] += q * t0
-                if rows > 1:
-                    S[i1, a] += q * t1
-                if rows > 2:
-                    S[i2, a] += q * t2
-                if rows > 3:
-                    S[i3, a] += q * t3
-
-
-@compiled(fastmath=SUMS)
-def _softmax(S: Floats, change: Floats, size: float, y: Codes, w: Floats, P: Floats) -> tuple[float, float, float]:
-    """P = softmax(S - size change); minus log-likelihood and its first two derivatives by size."""
-    n, m = S.shape
-    value, slope, curvature = 0.0, 0.0, 0.0
-    for i in range(n):
-        top = -np.inf
-        for a in range(m):
-            P[i, a] = S[i, a] - size * change[i, a]
-            top = max(top, P[i, a])
-        own = P[i, y[i]]
-        total, mean, square = 0.0, 0.0, 0.0
-        for a in range(m):
-            x = 1.0 if P[i, a] == top else np.exp(P[i, a] - top)
-            P[i, a] = x
-            total += x
-            mean += x * change[i, a]
-            square += x * change[i, a] * change[i, a]
-        scale = 1.0 / total
-        for a in range(m):
-            P[i, a] *= scale
-        mean *= scale
-        value += w[i] * (top + np.log(total) - own)
-        slope -= w[i] * (mean - change[i, y[i]])
-        curvature += w[i] * (square * scale - mean * mean)
-    return value, slope, curvature
-
-
-@compiled(fastmath=SUMS)
-def _gradient(A: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, T: Floats, ridge: float, grad: Floats) -> None:
-    """The gradient of the objective, four rows at a time."""
-    n, k = A.shape
-    m, v = Q.shape
-    u = np.empty((4, v))
-    for e in range(v):
-        grad[e, 0] = 0.0
-        for j in range(1, k):
-            grad[e, j] = ridge * T[e, j]
-    for i0 in range(0, n, 4):
-        i1, i2, i3 = min(i0 + 1, n - 1), min(i0 + 2, n - 1), min(i0 + 3, n - 1)
-        u[:] = 0.0
-        for r in range(min(4, n - i0)):
-            i = i0 + r
-            for e in range(v):
-                total = -Q[y[i], e]
-                for a in range(m) if v < m else range(e, e + 1):
-                    total += Q[a, e] * P[i, a]
-                u[r, e] = w[i] * total
-        for e in range(v):
-            u0, u1, u2, u3 = u[0, e], u[1, e], u[2, e], u[3, e]
-            for j in range(k):
-                grad[e, j] += u0 * A[i0, j] + u1 * A[i1, j] + u2 * A[i2, j] + u3 * A[i3, j]
 
 
 @compiled(inline="always")
@@ -449,20 +262,7 @@ def _null_value(y: Codes, w: Floats, m: int) -> float:
 
 
 @compiled(fastmath=SUMS)
-def _energy(A: Floats, w: Floats) -> tuple[Floats, Floats]:
-    """The weighted sum of squares along each axis, and the squared length of each row."""
-    n, k = A.shape
-    out, norms = np.zeros(k), np.zeros(n)
-    for i in range(n):
-        for j in range(k):
-            square = A[i, j] * A[i, j]
-            out[j] += w[i] * square
-            norms[i] += square
-    return out, norms
-
-
-@compiled(fastmath=SUMS)
-def _factor(
+def factor(
     A: Floats,
     w: Floats,
     P: Floats,
@@ -490,7 +290,7 @@ def _factor(
     for i in range(n):
         total += w[i]
         for e in range(v):
-            curvature[e] += w[i] * _variance(P[i], Q, e)
+            curvature[e] += w[i] * variance(P[i], Q, e)
     longest, smallest = 0.0, np.inf
     for e in range(v):
         curvature[e] /= total
@@ -509,11 +309,11 @@ def _factor(
         U = np.empty((v, width, width))
         for e in range(v):
             for i in range(n):
-                c[i] = w[i] * _variance(P[i], Q, e)
+                c[i] = w[i] * variance(P[i], Q, e)
             _gram(A, c, norms, least, width, single, Z, Z32, U[e], work)
             for j in range(width):
                 U[e, j, j] += added[j]
-            _copy(_cholesky(U[e]), U[e])
+            copy(_cholesky(U[e]), U[e])
             work[0] += width**3 / 3.0
         return U, width
     H = np.zeros((v * width, v * width))
@@ -541,27 +341,8 @@ def _factor(
             H[e * width + j, e * width + j] += added[j]
     work[0] += (v * width) ** 3 / 3.0
     whole = np.empty((1, v * width, v * width))
-    _copy(_cholesky(H), whole[0])
+    copy(_cholesky(H), whole[0])
     return whole, width
-
-
-@compiled(fastmath=SUMS)
-def _variance(p: Floats, Q: Floats, e: int) -> float:
-    """The variance of contrast e under the probabilities p."""
-    m, v = Q.shape
-    mean, square = 0.0, 0.0
-    for a in range(m) if v < m else range(e, e + 1):
-        mean += p[a] * Q[a, e]
-        square += p[a] * Q[a, e] * Q[a, e]
-    return square - mean * mean
-
-
-@compiled()
-def _copy(A: Floats, B: Floats) -> None:
-    """B = A in place. Assigned to a slice, an error of its shape is compiled too, which takes seconds."""
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            B[i, j] = A[i, j]
 
 
 @compiled()
@@ -604,7 +385,7 @@ def _gram(
                 for j in range(width):
                     flat[place + j] = root * A[i, j]
             rows += 1
-        if rows and (rows == _BLOCK or i == n - 1):  # short sums, so that single precision loses nothing
+        if rows and (rows == BLOCK or i == n - 1):  # short sums, so that single precision loses nothing
             some = True
             work[0] += 2.0 * rows * width * width
             if single:
@@ -709,28 +490,19 @@ def _conjugate_gradients(
     residual, direction = grad.copy(), step.copy()
     image, solved = np.empty_like(grad), np.empty_like(grad)
     step[:] = 0.0
-    first = power = _inner(residual, direction)
+    first = power = inner(residual, direction)
     for _ in range(200):
         _times_hessian(A, w, P, Q, added, direction, image)
-        curvature = _inner(direction, image)
+        curvature = inner(direction, image)
         if not power > 0.0 or not curvature > 0.0:
             break
         length = power / curvature
-        _move(step, direction, -length)
-        _move(residual, image, length)
+        move(step, direction, -length)
+        move(residual, image, length)
         new_power = 2 * _precondition(U, diagonal, width, residual, solved)
         if new_power <= 0.01 * first:
             break
-        _move(solved, direction, -new_power / power)
+        move(solved, direction, -new_power / power)
         direction, solved = solved, direction
         power = new_power
-    return _inner(step, grad) / 2
-
-
-@compiled(fastmath=SUMS)
-def _inner(T: Floats, V: Floats) -> float:
-    total = 0.0
-    for e in range(T.shape[0]):
-        for j in range(T.shape[1]):
-            total += T[e, j] * V[e, j]
-    return total
+    return inner(step, grad) / 2

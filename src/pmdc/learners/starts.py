@@ -1,4 +1,4 @@
-"""Where the local models of a family start: at those of its best subset."""
+"""Where the local models of a family start: at those of the best family that differs by one parent."""
 
 from __future__ import annotations
 
@@ -23,16 +23,8 @@ class WarmStarts:
         self._bytes = 0
 
     def find(self, child: int, family: Family) -> Any:
-        """The start of a family: that of the best one with a parent less."""
-        size, dividing, inputs = _size(family), set(family.partition), set(family.inputs)
-        known = [
-            value
-            for (k, other), value in self._kept.items()
-            if k == child
-            and _size(other) == size - 1
-            and dividing.issuperset(other.partition)
-            and inputs.issuperset(other.inputs)
-        ]
+        """The start of a family: that of the best one with a parent less or an input more."""
+        known = [value for (k, other), value in self._kept.items() if k == child and _leads_to(other, family)]
         return max(known, key=lambda pair: pair[0], default=(0.0, None))[1]
 
     def keep(self, tasks: Sequence[tuple[int, Family]], scores: Sequence[float], starts: Sequence[Any]) -> None:
@@ -44,6 +36,14 @@ class WarmStarts:
             if start is not None and self._bytes + _bytes(start) <= _MOST_BYTES:
                 self._kept[task] = score, start
                 self._bytes += _bytes(start)
+
+
+def _leads_to(other: Family, family: Family) -> bool:
+    """Whether the models of a family can start from those of another, of which they differ little."""
+    more = _size(family) - _size(other)
+    if more == 1:
+        return set(other.partition) <= set(family.partition) and set(other.inputs) <= set(family.inputs)
+    return more == -1 and other.partition == family.partition and set(other.inputs) > set(family.inputs)
 
 
 def _size(family: Family) -> int:

@@ -1,0 +1,211 @@
+"""The optimum without a row, for the rows that the step of `leave_one_out` moves farthest.
+
+Rows that the step makes less probable by more than `_FAR` go on to the optimum without them; in parts that have
+`_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`. The farthest come first,
+as far as `_WORK` allows.
+
+They go by conjugate gradients (Polak and Ribiere's), preconditioned by the Hessian without the row. In the notation of
+`leave_one_out`, by Woodbury's identity
+
+    (H - w_i J_i W_i J_i')^-1 = H^-1 + C K C',       C = H^-1 J_i,   K = w_i (I - w_i W_i A_i)^-1 W_i,
+
+so the first direction is the step itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmdc.compiled import compiled
+from pmdc.learners.softmax import copy, gradient, inner, line_search, move, penalty, scores, softmax
+from pmdc.table import Codes, Floats
+
+LEAST = 1e-6
+"""The least pivot of I - w L'W L."""
+
+_FAR, _FARTHER, _MUCH = 0.05, 0.2, 1.0
+"""A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
+few rows for each coefficient, and in others; and what is much there."""
+
+_WORK, _LESS_WORK, _LEAST_WORK = 1e9, 1e8, 1e7
+"""The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
+in parts with few rows for each coefficient, and in others, where the least is for rows that do not lose much. Rows for
+which no work is left stay where the step has brought them."""
+
+_ENOUGH = 5
+"""With so many rows for each coefficient the one step errs little."""
+
+_STEPS = 500
+"""The most steps of a row."""
+
+_CLOSE, _STILL = 1e-6, 3e-3
+"""The optimum is near enough when the next step promises less than this share of the objective and the last one changed
+no score of the row by more than this; where the others say little of the row, the objective alone does not tell."""
+
+
+@compiled()
+def follow(
+    A: Floats,
+    y: Codes,
+    w: Floats,
+    ridge: float,
+    Q: Floats,
+    T: Floats,
+    P: Floats,
+    before: Floats,
+    V: Floats,
+    diagonal: Floats,
+    width: int,
+    rows: Codes,
+    share: float,
+    S: Floats,
+) -> None:
+    """Go on to the optimum without the row from those rows for which the step S - before is long.
+
+    Conjugate gradients (Polak and Ribiere's), preconditioned by the Hessian without the row, so that they begin with
+    the step itself. T, P and `before` are the coefficients, probabilities and scores with the row, V the inverses of
+    the factors of H; `share` is that of the part in all rows.
+    """
+    n, k = A.shape
+    m, v = Q.shape
+    enough = n >= _ENOUGH * k * v
+    far, lost = _far(y, P, rows, S, _FARTHER if enough else _FAR)
+    if not len(far):
+        return
+    there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
+    grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
+    whole = softmax(before, change, 0.0, y, w, p)[0] + penalty(T, T, ridge) / 2
+    work, each = 0.0, float(n * k * v + V.size)
+    for r in range(len(far)):
+        if work > share * (_WORK if not enough else _LESS_WORK if lost[r] > _MUCH else _LEAST_WORK):
+            break
+        work += v * each
+        i = far[r]
+        weight, w[i] = w[i], 0.0
+        copy(before, there)
+        copy(T, at)
+        value = whole + weight * np.log(max(P[i, y[i]], 1e-300))
+        copy(P, p)
+        gradient(A, y, w, p, Q, at, ridge, grad)
+        C, K = _update(A[i], weight, P[i], Q, V, diagonal, width)
+        _solve_without(A[i], C, K, V, diagonal, width, grad, step)
+        power = inner(step, grad)
+        moved = np.inf
+        for _ in range(_STEPS):
+            work += each
+            gain = inner(step, grad) / 2
+            if not gain > (1e-12 if moved > _STILL else _CLOSE) * value:
+                break
+            scores(A, step, Q, change)
+            size, value = line_search(there, change, y, w, p, at, step, ridge, value, gain)
+            if size == 0.0:
+                break
+            move(at, step, size)
+            move(there, change, size)
+            moved = size * np.abs(change[i]).max()
+            copy(grad, last)
+            gradient(A, y, w, p, Q, at, ridge, grad)
+            _solve_without(A[i], C, K, V, diagonal, width, grad, solved)
+            new_power = inner(solved, grad)
+            conjugate = (new_power - inner(solved, last)) / power
+            if conjugate > 0.0 and conjugate * inner(step, grad) > -0.5 * new_power:  # otherwise it starts anew
+                move(solved, step, -conjugate)
+            step, solved = solved, step
+            power = new_power
+        for a in range(m):
+            S[i, a] = there[i, a]
+        w[i] = weight
+
+
+@compiled()
+def _update(
+    a: Floats, weight: float, p: Floats, Q: Floats, V: Floats, diagonal: Floats, width: int
+) -> tuple[Floats, Floats]:
+    """What makes H^-1 the inverse without the row, H^-1 + C K C': C = H^-1 J and K = w (I - w W A)^-1 W, with A = J'C.
+
+    With A = L L', K = w W + w W L (I - w L'W L)^-1 w L'W. Shapes (v, v, k), the columns of C first, and (v, v). Factors
+    apart leave out too much for this to help; then there are no columns.
+    """
+    v, k = Q.shape[1], len(a)
+    if len(V) > 1:
+        return np.empty((0, v, k)), np.empty((0, v))
+    C, column = np.empty((v, v, k)), np.empty((v, k))
+    L, W = np.empty((v, v)), np.empty((v, v))
+    for f in range(v):
+        column[:] = 0.0
+        for j in range(k):
+            column[f, j] = a[j]
+        solve(V, diagonal, width, column, C[f])
+    mean = np.dot(p, Q)
+    for e in range(v):
+        for f in range(v):
+            L[e, f] = np.dot(C[f, e], a)
+            W[e, f] = weight * (np.sum(p * Q[:, e] * Q[:, f]) - mean[e] * mean[f])
+    cholesky_in_place(L, 1e-12 * np.trace(L))
+    for e in range(v):
+        L[e, e + 1 :] = 0.0
+    N = np.eye(v) - np.dot(L.T, np.dot(W, L))
+    cholesky_in_place(N, LEAST)
+    R = np.dot(L.T, W)  # N^-1 of this
+    for e in range(v):
+        for f in range(e):
+            R[e] -= N[e, f] * R[f]
+        R[e] /= N[e, e]
+    return C, W + np.dot(R.T, R)
+
+
+@compiled()
+def _solve_without(
+    a: Floats, C: Floats, K: Floats, V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats
+) -> None:
+    """The inverse of the Hessian without the row (1, x) = a, times grad."""
+    solve(V, diagonal, width, grad, out)
+    u = np.dot(K, np.dot(out, a))
+    for f in range(len(u)):
+        move(out, C[f], -u[f])
+
+
+@compiled()
+def solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> None:
+    """H^-1 grad, by the inverses V of its factors and the diagonal along the last axes."""
+    v, k = grad.shape
+    each = v // V.shape[0]
+    for b in range(V.shape[0]):
+        first, last = b * each, (b + 1) * each
+        x = np.ascontiguousarray(grad[first:last, :width]).ravel()
+        copy(np.dot(V[b], np.dot(x, V[b])).reshape(each, width), out[first:last, :width])
+    for e in range(v):
+        for j in range(width, k):
+            out[e, j] = grad[e, j] / diagonal[e, j]
+
+
+@compiled()
+def _far(y: Codes, P: Floats, rows: Codes, S: Floats, least: float) -> tuple[Codes, Floats]:
+    """The rows that lose more than `least` of the log-probability of their own state, and how much; farthest first."""
+    m = P.shape[1]
+    counts = np.zeros(m)
+    for i in range(len(y)):
+        counts[y[i]] += 1
+    far = np.zeros(len(rows))
+    for r in range(len(rows)):
+        i = rows[r]
+        if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
+            top, total = S[i, y[i]], 0.0
+            for a in range(m):
+                top = max(top, S[i, a])
+            for a in range(m):
+                total += np.exp(S[i, a] - top)
+            far[r] = np.log(max(P[i, y[i]], 1e-300)) - (S[i, y[i]] - top - np.log(total))
+    order = np.argsort(-far)[: (far > least).sum()]
+    return rows[order], far[order]
+
+
+@compiled()
+def cholesky_in_place(N: Floats, least: float) -> None:
+    """The lower Cholesky factor of a small matrix, of which the lower triangle is read; no pivot is below `least`."""
+    for e in range(len(N)):
+        for f in range(e + 1):
+            total = N[e, f]
+            for h in range(f):
+                total -= N[e, h] * N[f, h]
+            N[e, f] = np.sqrt(max(total, least)) if e == f else total / N[f, f]
