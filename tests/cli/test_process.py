@@ -104,6 +104,36 @@ sys.exit(running.main(["wait"]))
     assert (done.returncode, done.stderr) == (130, "pmdc wait: interrupted; nothing was written.\n")
 
 
+PLACES_THAT_SWALLOW = {
+    "a callback that goes on": "ctypes.CFUNCTYPE(None)(interrupt)(); wait()",
+    "a callback that something else depends on": "ctypes.CFUNCTYPE(None)(interrupt)(); raise RuntimeError('no object')",
+    "a destructor": "type('Thing', (), {'__del__': lambda self: interrupt()})(); wait()",
+    "an exec": "exec('interrupt()', globals())",
+}
+
+
+@pytest.mark.parametrize("place", PLACES_THAT_SWALLOW)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_no_interruption_gets_lost(tmp_path, place, number):
+    (tmp_path / "program.py").write_text(f"""
+import ctypes, os, signal, sys, time
+from pmdc.cli import running
+from pmdc.cli.app import app
+def wait():
+    for _ in range(300): time.sleep(0.1)
+def interrupt():
+    os.kill(os.getpid(), {int(number)}); wait()
+@app.command()
+def work():
+    with running.work():
+        {PLACES_THAT_SWALLOW[place]}
+raise SystemExit(running.main(["work"]))
+""")
+    command = [sys.executable, "-m", "program"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (128 + number, "pmdc work: interrupted; nothing was written.\n")
+
+
 def test_what_is_ignored_stays_ignored():
     program = """
 import os, signal, sys

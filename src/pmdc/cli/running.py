@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import typer
@@ -20,6 +21,9 @@ import typer
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 _BY_SIGNAL = 128
 """What shells add to the number of the signal that ended a command."""
+
+_AGAIN = 0.05
+"""Seconds after which a signal that was lost comes again."""
 
 _INTERRUPTED = {"benchmark": "the same command goes on where it was."}
 
@@ -78,17 +82,20 @@ def _prepare_streams() -> None:
 
 
 def _run(app: typer.Typer, arguments: list[str], command: str, tell: Callable[[object], None]) -> int:
+    def interrupted() -> int:
+        signals.heeded = True
+        _stop_workers()
+        # Where the interruption came within an exec, as dataclasses have it, Python would still end itself by SIGINT.
+        exec("")
+        tell("interrupted; " + _INTERRUPTED.get(command.strip(), "nothing was written."))
+        return _BY_SIGNAL + signals.last
+
     with _interruptible() as signals, _plain_warnings(tell):
         try:
             answer = app(arguments, prog_name="pmdc", standalone_mode=False)
-            if answer == INTERRUPTED:  # typer's word for KeyboardInterrupt
-                raise KeyboardInterrupt
-            return int(answer or 0)
+            return interrupted() if answer == INTERRUPTED else int(answer or 0)  # typer's word for KeyboardInterrupt
         except (KeyboardInterrupt, typer.Abort):
-            signals.heeded = True
-            _stop_workers()
-            tell("interrupted; " + _INTERRUPTED.get(command.strip(), "nothing was written."))
-            return _BY_SIGNAL + signals.last
+            return interrupted()
         except _UsageError as error:
             path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
             sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
@@ -99,6 +106,8 @@ def _run(app: typer.Typer, arguments: list[str], command: str, tell: Callable[[o
             _forget_output()
             return 0
         except Exception as error:
+            if signals.asked:  # it was lost on the way, and this is what came of it
+                return interrupted()
             code = _code_of(error)
             if code is None:
                 raise
@@ -135,11 +144,13 @@ class _Signals:
 
     def __init__(self) -> None:
         self.last: int = signal.SIGINT
+        self.asked = False
         self.heeded = False
 
     def stop(self, number: int, frame: Any) -> None:
         if not self.heeded:
             self.last = number
+            self.asked = True
             raise KeyboardInterrupt
 
     def interrupt(self, number: int, frame: Any) -> None:
@@ -161,11 +172,9 @@ def _interruptible() -> Iterator[_Signals]:
     before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in before:
         signal.signal(number, signals.stop)
+    alone = signal.SIGINT in before and hasattr(signal, "pthread_sigmask")
     try:
-        if signal.SIGINT in before and hasattr(signal, "pthread_sigmask"):
-            with _interruptible_alone(signals.interrupt):
-                yield signals
-        else:
+        with _interruptible_alone(signals.interrupt) if alone else nullcontext(), _interruptible_callbacks(signals):
             yield signals
     finally:
         for number, handler in before.items():
@@ -199,6 +208,29 @@ def _interruptible_alone(stop: Callable[[int, Any], None]) -> Iterator[None]:
         watch.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGUSR2, before)
+
+
+@contextmanager
+def _interruptible_callbacks(signals: _Signals) -> Iterator[None]:
+    """Within this, an interruption gets through callbacks from C, where Python only reports exceptions and goes on.
+
+    The compiler of numba has such callbacks. The signal comes again a moment later.
+    """
+    before = sys.unraisablehook
+
+    def report(lost: Any) -> None:
+        if lost.exc_type is not KeyboardInterrupt:
+            before(lost)
+        elif not signals.heeded:
+            again = threading.Timer(_AGAIN, _thread.interrupt_main, [signals.last])
+            again.daemon = True
+            again.start()
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def shield_workers() -> None:
