@@ -3,7 +3,7 @@
     read the table -> candidate parent sets -> local models and their scores (P1) -> best DAG (P2)
     -> the winners fitted again, with back-off -> conditional tables -> joint distribution -> decision
 
-Each step is a module; here they are put together, and nodes get their names.
+Each step is a module; here they are put together.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import rel_entr
 from sklearn.linear_model import SGDClassifier
 
 from pmdc import criteria
 from pmdc.base import MultiDimensionalClassifier
 from pmdc.candidates import PRUNING, ParentRules, ScoreTable, predicted_models, restrict, score_parent_sets
 from pmdc.checks import check_choice, check_count
+from pmdc.chosen import losses_without, named_graph, named_scores, named_ways
 from pmdc.edges import parent_rules
 from pmdc.families import Family, ParentSet
 from pmdc.family_search import (
@@ -35,6 +35,9 @@ from pmdc.family_search import (
     FamilyTable,
     backoff_chains,
     classes_alone,
+    inherited_strengths,
+    offered_families,
+    ranked_features,
     settle_families,
 )
 from pmdc.held_out import Evaluator, make_evaluator
@@ -43,7 +46,6 @@ from pmdc.inference.decisions import LossLike
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from pmdc.learners import make_learner
 from pmdc.learners.base import Adjustable, LocalLearner
-from pmdc.learners.inputs import one_hot
 from pmdc.network import Network, Node, fit_node
 from pmdc.parallel import workers
 from pmdc.progress import tell_phase
@@ -362,33 +364,30 @@ class GBNC(MultiDimensionalClassifier):
             scores = make_scores(work)
             tables, limits = self._score(rules, scores, partial(make_scores, work))
             self._check_scores(tables)
-            offered = _offered(tables, scores)
+            offered = offered_families(tables, scores)
             structure, chosen = self._find_structure(offered)
             tasks = [
                 (child, backoff_chains(partial(scores.fewer, child), family, n_classes))
                 for child, family in enumerate(chosen)
             ]
-            strengths = [_inherited(chains, partial(scores.strength, child)) for child, chains in tasks]
+            strengths = [inherited_strengths(chains, partial(scores.strength, child)) for child, chains in tasks]
             tell_phase("fitting the local models")
             nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
             tell_phase("weighing the edges")
-            losses = _losses_without(scores, chosen)
+            losses = losses_without(scores, chosen)
         self._network = Network(nodes, learner.prepare, work.sizes)
-        self.scores_ = _named_scores(tables, offered, names)
+        self.scores_ = named_scores(tables, offered, names)
         if work.strengths is not None:
             self.strengths_ = {
                 names[child]: work.strengths[child][bool(family.classes(n_classes))]
                 for child, family in enumerate(chosen)
             }
-        self.ways_ = {
-            names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
-            for child, family in enumerate(chosen)
-        }
+        self.ways_ = named_ways(chosen, names)
         parents = {name: frozenset(ways) for name, ways in self.ways_.items()}
         limits += self._limits(sum(map(len, tables)), sum(map(len, offered)))
         status = " ".join([structure.status, "over", " and ".join(limits)]) if limits else structure.status
         self.structure_ = replace(structure, parents=parents, status=status)
-        self.graph_ = _graph(self.ways_, classes.names, losses)
+        self.graph_ = named_graph(self.ways_, classes.names, losses)
         self._say(f"structure: {self.structure_}")
 
     def _make_evaluator(self, work: Rowwise, kept: npt.NDArray[np.bool_] | None) -> Evaluator | None:
@@ -525,7 +524,7 @@ class GBNC(MultiDimensionalClassifier):
             rules,
             scores,
             self.conditioning == "auto",
-            _ranked_features(scores.work, rules),
+            ranked_features(scores.work, rules),
             self._affordable,
             skip,
             self._say,
@@ -697,111 +696,10 @@ def _has_strength_to_choose(learner: LocalLearner) -> bool:
     return isinstance(learner, Adjustable) and learner.auto
 
 
-# Tasks for the workers ------------------------------------------------------------------------------------------
-
-
 def _fit_node(
     task: tuple[tuple[int, Sequence[Sequence[Family]]], dict[Family, float | None]], work: Rowwise, backoff: bool
 ) -> Node:
+    """A task for the workers."""
     (child, chains), strengths = task
     learner = partial(work.learner_of, child)
     return fit_node(learner, child, work.codes, work.sizes, chains, strengths.get, backoff)
-
-
-def _inherited(
-    chains: Sequence[Sequence[Family]], strength: Callable[[Family], float | None]
-) -> dict[Family, float | None]:
-    """The strengths of all families of some chains; those that were not scored have that of the one before them."""
-    first = strength(chains[0][0])
-    found: dict[Family, float | None] = {}
-    for chain in chains:
-        last = first
-        for family in chain:
-            own = strength(family)
-            last = last if own is None else own
-            found.setdefault(family, last)
-    return found
-
-
-def _ranked_features(work: Rowwise, rules: Sequence[ParentRules]) -> list[list[int]]:
-    """For each class variable the discrete features that may be its parents, by falling mutual information."""
-    n_classes = len(rules)
-    sizes = work.sizes[n_classes:]
-    if not sizes:
-        return [[] for _ in rules]
-    weights = work.learner.sample_weight
-    values = one_hot(work.codes[:, n_classes:], sizes) * (weights / weights.sum())[:, None]
-    ends = np.cumsum([0, *sizes])
-    ranked = []
-    for rule in rules:
-        joint = values.T @ one_hot(work.codes[:, [rule.child]], [work.sizes[rule.child]])
-        independent = joint.sum(axis=1, keepdims=True) * joint[: ends[1]].sum(
-            axis=0
-        )  # every row has one value of the first feature
-        information = np.add.reduceat((rel_entr(joint, independent)).sum(axis=1), ends[:-1])
-        features = [v for v in range(n_classes, len(work.sizes)) if v in rule.optional or v in rule.required]
-        ranked.append(sorted(features, key=lambda v: -information[v - n_classes]))
-    return ranked
-
-
-def _offered(tables: Sequence[FamilyTable], scores: Scores) -> list[FamilyTable]:
-    """The families that the search may choose from."""
-    return [
-        {family: value for family, value in table.items() if scores.offered(child, family)}
-        for child, table in enumerate(tables)
-    ]
-
-
-def _losses_without(scores: Scores, chosen: Sequence[Family]) -> list[list[float]]:
-    """What the score of each class variable's family loses without each of its parents.
-
-    It is compared with all families of fewer parents that were scored. Where the others alone were not, in whichever
-    way, they are scored now; nothing else depends on these scores.
-    """
-    tables = scores.known
-    without = [(child, family.without(p)) for child, family in enumerate(chosen) for p in family.parents]
-    scores([(child, few) for child, few in without if few.parents not in {f.parents for f in tables[child]}], True)
-
-    def loss(child: int, few: Family) -> float:
-        left = max(score for f, score in tables[child].items() if set(f.parents) <= set(few.parents))
-        return max(float(tables[child][chosen[child]] - left), 0.0)
-
-    return [[loss(child, family.without(p)) for p in family.parents] for child, family in enumerate(chosen)]
-
-
-# Names --------------------------------------------------------------------------------------------------------
-
-
-def _named_scores(
-    tables: Sequence[FamilyTable], offered: Sequence[FamilyTable], names: Sequence[str]
-) -> dict[str, dict[frozenset[str], float]]:
-    """The best score of each set of parents, whichever way they enter: of those offered, if there are any."""
-
-    def best(table: FamilyTable) -> dict[frozenset[str], float]:
-        own: dict[frozenset[str], float] = {}
-        for family, score in table.items():
-            parents = frozenset(names[p] for p in family.parents)
-            own[parents] = max(score, own.get(parents, -np.inf))
-        return own
-
-    return {
-        names[child]: best(table) | best(few) for child, (table, few) in enumerate(zip(tables, offered, strict=True))
-    }
-
-
-def _graph(
-    ways: dict[str, dict[str, str]], class_names: Sequence[str], losses: Sequence[Sequence[float]]
-) -> networkx.DiGraph:
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(class_names, kind="class")
-    for (child, parents), lost in zip(ways.items(), losses, strict=True):
-        lost_without = dict(zip(parents, lost, strict=True))
-        for parent in sorted(parents):
-            if parent not in graph:
-                graph.add_node(parent, kind="discrete")
-            graph.add_edge(parent, child, way=parents[parent])
-            if np.isfinite(lost_without[parent]):  # nothing is known where a penalty forbids all that is left
-                graph.edges[parent, child]["strength"] = lost_without[parent]
-    return graph

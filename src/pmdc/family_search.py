@@ -13,11 +13,13 @@ from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import rel_entr
 
 from pmdc.candidates import ParentRules
 from pmdc.families import Family, ParentSet
+from pmdc.learners.inputs import one_hot
 from pmdc.progress import tell_phase
-from pmdc.scoring import Scores
+from pmdc.scoring import Rowwise, Scores
 
 FamilyTable = dict[Family, float]
 
@@ -282,6 +284,14 @@ def classes_alone(rule: ParentRules) -> ParentRules:
     return replace(rule, optional=optional, required=frozenset(v for v in rule.required if v < rule.n_classes))
 
 
+def offered_families(tables: Sequence[FamilyTable], scores: Scores) -> list[FamilyTable]:
+    """The families that the search may choose from."""
+    return [
+        {family: value for family, value in table.items() if scores.offered(child, family)}
+        for child, table in enumerate(tables)
+    ]
+
+
 def settle_families(table: FamilyTable, n_classes: int) -> dict[ParentSet, tuple[float, Family]]:
     """For each set of class variables the best family: the choice of discrete features and of everyone's way.
 
@@ -317,3 +327,38 @@ def backoff_chain(fewer: Callable[[Family], Family], family: Family) -> list[Fam
         family = fewer(family)
         levels.append(family)
     return levels
+
+
+def inherited_strengths(
+    chains: Sequence[Sequence[Family]], strength: Callable[[Family], float | None]
+) -> dict[Family, float | None]:
+    """The strengths of all families of some chains; those that were not scored have that of the one before them."""
+    first = strength(chains[0][0])
+    found: dict[Family, float | None] = {}
+    for families in chains:
+        last = first
+        for family in families:
+            own = strength(family)
+            last = last if own is None else own
+            found.setdefault(family, last)
+    return found
+
+
+def ranked_features(work: Rowwise, rules: Sequence[ParentRules]) -> list[list[int]]:
+    """For each class variable the discrete features that may be its parents, by falling mutual information."""
+    n_classes = len(rules)
+    sizes = work.sizes[n_classes:]
+    if not sizes:
+        return [[] for _ in rules]
+    weights = work.learner.sample_weight
+    values = one_hot(work.codes[:, n_classes:], sizes) * (weights / weights.sum())[:, None]
+    ends = np.cumsum([0, *sizes])
+    ranked = []
+    for rule in rules:
+        joint = values.T @ one_hot(work.codes[:, [rule.child]], [work.sizes[rule.child]])
+        states = joint[: ends[1]].sum(axis=0)  # every row has one value of the first feature
+        independent = joint.sum(axis=1, keepdims=True) * states
+        information = np.add.reduceat(rel_entr(joint, independent).sum(axis=1), ends[:-1])
+        features = [v for v in range(n_classes, len(work.sizes)) if v in rule.optional or v in rule.required]
+        ranked.append(sorted(features, key=lambda v: -information[v - n_classes]))
+    return ranked

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
-from pmdc.classifier import _losses_without
+from pmdc.chosen import losses_without
 from pmdc.datasets import make_network
 from pmdc.families import Family
 from pmdc.learners import NaiveBayes
@@ -108,7 +108,7 @@ def test_the_others_are_scored_where_they_were_not():
     ]
     scores = Scored(known, {(0, Family((), (2,))): -6.0, (1, Family((), (3,))): -4.0})
     # 1 goes: {2}, now scored; 2 goes: {1}, which was scored in another way; 0 goes: nothing is lost; 3 goes: {}.
-    assert _losses_without(scores, chosen) == [[1.0, 3.0], [0.0, 1.0], []]
+    assert losses_without(scores, chosen) == [[1.0, 3.0], [0.0, 1.0], []]
     assert scores.asked == [(0, Family((), (2,))), (1, Family((), (3,)))]
 
 
