@@ -579,7 +579,8 @@ def _search(plan: Plan, lines: Floats, block: int, n_blocks: int, log_best: Floa
             negative, slot = heapq.heappop(open_choices)
             value = -negative
             outcome = codes[b, found]
-            outcome[:] = chosen[slot]
+            for c in range(n_cliques):  # errors of shapes, which slices are checked for, take seconds to compile
+                outcome[c] = chosen[slot, c]
             start = depth[slot]
             free.append(slot)
             for c in range(start - 1, -1, -1):
@@ -602,17 +603,12 @@ def _search(plan: Plan, lines: Floats, block: int, n_blocks: int, log_best: Floa
                     else:
                         heapq.heappush(worth, other)
                     if len(free) == 0:
-                        slots = len(chosen)
-                        wider = np.zeros((2 * slots, n_cliques), dtype=np.int64)
-                        wider[:slots] = chosen
-                        chosen = wider
-                        longer = np.zeros(2 * slots, dtype=np.int64)
-                        longer[:slots] = depth
-                        depth = longer
-                        for new in range(2 * slots - 1, slots - 1, -1):
-                            free.append(new)
+                        free = list(range(2 * len(chosen) - 1, len(chosen) - 1, -1))
+                        chosen = np.concatenate((chosen, np.zeros_like(chosen)))
+                        depth = np.concatenate((depth, np.zeros_like(depth)))
                     slot = free.pop()
-                    chosen[slot] = outcome
+                    for v in range(n_cliques):
+                        chosen[slot, v] = outcome[v]
                     chosen[slot, variable] = state
                     depth[slot] = c
                     heapq.heappush(open_choices, (-other, slot))

@@ -126,32 +126,44 @@ def _update(
     With A = L L', K = w W + w W L (I - w L'W L)^-1 w L'W. Shapes (v, v, k), the columns of C first, and (v, v). Factors
     apart leave out too much for this to help; then there are no columns.
     """
-    v, k = Q.shape[1], len(a)
+    m, v = Q.shape
+    k = len(a)
     if len(V) > 1:
         return np.empty((0, v, k)), np.empty((0, v))
     C, column = np.empty((v, v, k)), np.empty((v, k))
-    L, W = np.empty((v, v)), np.empty((v, v))
     for f in range(v):
-        column[:] = 0.0
-        for j in range(k):
-            column[f, j] = a[j]
+        for e in range(v):
+            for j in range(k):
+                column[e, j] = a[j] if e == f else 0.0
         solve(V, diagonal, width, column, C[f])
+    L, W, N, R = np.zeros((v, v)), np.zeros((v, v)), np.eye(v), np.zeros((v, v))
     mean = np.dot(p, Q)
     for e in range(v):
         for f in range(v):
-            L[e, f] = np.dot(C[f, e], a)
-            W[e, f] = weight * (np.sum(p * Q[:, e] * Q[:, f]) - mean[e] * mean[f])
+            for j in range(k):
+                L[e, f] += C[f, e, j] * a[j]
+            for s in range(m):
+                W[e, f] += weight * p[s] * (Q[s, e] - mean[e]) * (Q[s, f] - mean[f])
     cholesky_in_place(L, 1e-12 * np.trace(L))
     for e in range(v):
-        L[e, e + 1 :] = 0.0
-    N = np.eye(v) - np.dot(L.T, np.dot(W, L))
-    cholesky_in_place(N, LEAST)
-    R = np.dot(L.T, W)  # N^-1 of this
+        for f in range(v):
+            for g in range(e, v):
+                R[e, f] += L[g, e] * W[g, f]
     for e in range(v):
-        for f in range(e):
-            R[e] -= N[e, f] * R[f]
-        R[e] /= N[e, e]
-    return C, W + np.dot(R.T, R)
+        for f in range(e + 1):
+            for g in range(f, v):
+                N[e, f] -= R[e, g] * L[g, f]
+    cholesky_in_place(N, LEAST)
+    for e in range(v):  # N^-1 R in place of R = L'W
+        for f in range(v):
+            for g in range(e):
+                R[e, f] -= N[e, g] * R[g, f]
+            R[e, f] /= N[e, e]
+    for e in range(v):
+        for f in range(v):
+            for g in range(v):
+                W[e, f] += R[g, e] * R[g, f]
+    return C, W
 
 
 @compiled()
