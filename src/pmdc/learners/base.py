@@ -9,7 +9,7 @@ search keeps: scores first, models last) or the `LocalModels` themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -47,6 +47,11 @@ class LocalTask:
     inputs: tuple[int, ...] = ()
     input_codes: Codes | None = None
     input_sizes: tuple[int, ...] = ()
+
+    def take(self, rows: Codes) -> LocalTask:
+        """The same task on other rows of the table, as `Partition.take`."""
+        inputs = None if self.input_codes is None else self.input_codes[rows]
+        return replace(self, codes=self.codes[rows], partition=self.partition.take(rows), input_codes=inputs)
 
 
 @dataclass(frozen=True)

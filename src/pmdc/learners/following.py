@@ -2,22 +2,26 @@
 
 Rows that the step makes less probable by more than `_FAR` go on to the optimum without them; in parts that have
 `_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`. The farthest come first,
-as far as `_WORK` allows.
+as far as `_WORK` allows; a few of all come before them, to tell what those for which there is no work would have lost.
 
 They go by conjugate gradients (Polak and Ribiere's), preconditioned by the Hessian without the row. In the notation of
 `leave_one_out`, by Woodbury's identity
 
     (H - w_i J_i W_i J_i')^-1 = H^-1 + C K C',       C = H^-1 J_i,   K = w_i (I - w_i W_i A_i)^-1 W_i,
 
-so the first direction is the step itself.
+so the first direction is the step itself. This is the Hessian where the search begins. It is made anew where it is when
+the steps with the old one have cost as much, and where they were many before they became short: rows with rare values
+go far, and with a Hessian that fits them badly steps are short long before the optimum.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pmdc.compiled import compiled
-from pmdc.learners.softmax import copy, gradient, inner, line_search, move, penalty, scores, softmax
+from pmdc.learners.newton import factor
+from pmdc.learners.softmax import copy, energies, gradient, inner, line_search, move, penalty, scores, softmax
 from pmdc.table import Codes, Floats
 
 LEAST = 1e-6
@@ -35,8 +39,11 @@ which no work is left stay where the step has brought them."""
 _ENOUGH = 5
 """With so many rows for each coefficient the one step errs little."""
 
-_STEPS = 500
-"""The most steps of a row."""
+_SAMPLE = 12
+"""Rows of a part, evenly from the farthest to the nearest, that go on first, to tell of those that may not."""
+
+_STEPS, _QUICK = 500, 10
+"""The most steps of a row; and how many with one Hessian show that it fits."""
 
 _CLOSE, _STILL = 1e-6, 3e-3
 """The optimum is near enough when the next step promises less than this share of the objective and the last one changed
@@ -49,63 +56,92 @@ def follow(
     y: Codes,
     w: Floats,
     ridge: float,
+    negligible: float,
     Q: Floats,
     T: Floats,
     P: Floats,
     before: Floats,
-    V: Floats,
+    inverse: Floats,
     diagonal: Floats,
     width: int,
     rows: Codes,
     share: float,
+    Z: Floats,
+    Z32: npt.NDArray[np.float32],
     S: Floats,
-) -> None:
+) -> float:
     """Go on to the optimum without the row from those rows for which the step S - before is long.
 
-    Conjugate gradients (Polak and Ribiere's), preconditioned by the Hessian without the row, so that they begin with
-    the step itself. T, P and `before` are the coefficients, probabilities and scores with the row, V the inverses of
-    the factors of H; `share` is that of the part in all rows.
+    T, P and `before` are the coefficients, probabilities and scores with the row, `inverse` that of the factor of H,
+    and `share` is that of the part in all rows.
+
+    Returns
+    -------
+    missing : float
+        By how much the rows for which no work was left would lose more, or less, than by the step, if they are as some
+        among them that went on; 0 in parts with enough rows.
     """
     n, k = A.shape
     m, v = Q.shape
     enough = n >= _ENOUGH * k * v
     far, lost = _far(y, P, rows, S, _FARTHER if enough else _FAR)
     if not len(far):
-        return
+        return 0.0
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
     whole = softmax(before, change, 0.0, y, w, p)[0] + penalty(T, T, ridge) / 2
-    work, each = 0.0, float(n * k * v + V.size)
-    for r in range(len(far)):
+    added, flops, no, gone = np.full(k, ridge), np.zeros(1), np.bool_(False), np.full(len(far), -np.inf)
+    added[0] = 0.0
+    work, each = 0.0, float(n * k * v + inverse.size)
+    anew = 0.03 * n * width * width * m * (m - 1) + 0.15 * float(v * width) ** 3  # products of matrices are quick
+    some = 0 if enough else min(_SAMPLE, len(far))
+    for turn in range(some + len(far)):
+        r = (2 * turn + 1) * len(far) // (2 * some) if turn < some else turn - some
+        if gone[r] > -np.inf:
+            continue
         if work > share * (_WORK if not enough else _LESS_WORK if lost[r] > _MUCH else _LEAST_WORK):
-            break
+            return 0.0 if enough else _missing(lost, gone, r)
         work += v * each
         i = far[r]
         weight, w[i] = w[i], 0.0
         copy(before, there)
         copy(T, at)
-        value = whole + weight * np.log(max(P[i, y[i]], 1e-300))
         copy(P, p)
+        value = whole + weight * np.log(max(P[i, y[i]], 1e-300))
         gradient(A, y, w, p, Q, at, ridge, grad)
-        C, K = _update(A[i], weight, P[i], Q, V, diagonal, width)
-        _solve_without(A[i], C, K, V, diagonal, width, grad, step)
+        V, scale, first = inverse, diagonal, width
+        C, K = _update(A[i], weight, P[i], Q, V, scale, first)
+        _solve_without(A[i], C, K, V, scale, first, grad, step)
         power = inner(step, grad)
-        moved = np.inf
+        moved, size, tried = np.inf, 1.0, 0
         for _ in range(_STEPS):
             work += each
+            tried += 1
             gain = inner(step, grad) / 2
-            if not gain > (1e-12 if moved > _STILL else _CLOSE) * value:
+            there_now = size == 0.0 or not gain > (1e-12 if moved > _STILL else _CLOSE) * value
+            if there_now and tried <= _QUICK:
                 break
+            if there_now or tried * each > anew:
+                work += anew
+                tried, size = 0, 1.0
+                softmax(there, change, 0.0, y, w, p)
+                energy, norms = energies(A, w)
+                scale = np.empty((v, k))
+                U, first = factor(A, w, p, Q, added, no, no, negligible, energy, norms, scale, Z, Z32, flops)
+                V, C, K = triangular_inverse(U[0]), C[:0], K[:0]
+                solve(V, scale, first, grad, step)
+                power = inner(step, grad)
+                continue
             scores(A, step, Q, change)
             size, value = line_search(there, change, y, w, p, at, step, ridge, value, gain)
             if size == 0.0:
-                break
+                continue
             move(at, step, size)
             move(there, change, size)
             moved = size * np.abs(change[i]).max()
             copy(grad, last)
             gradient(A, y, w, p, Q, at, ridge, grad)
-            _solve_without(A[i], C, K, V, diagonal, width, grad, solved)
+            _solve_without(A[i], C, K, V, scale, first, grad, solved)
             new_power = inner(solved, grad)
             conjugate = (new_power - inner(solved, last)) / power
             if conjugate > 0.0 and conjugate * inner(step, grad) > -0.5 * new_power:  # otherwise it starts anew
@@ -114,7 +150,31 @@ def follow(
             power = new_power
         for a in range(m):
             S[i, a] = there[i, a]
+        gone[r] = _loss(P[i, y[i]], S[i], y[i])
         w[i] = weight
+    return 0.0
+
+
+@compiled()
+def _missing(lost: Floats, gone: Floats, r: int) -> float:
+    """What the rows from r on that have not gone would lose beside `lost`, by what the others among them have lost."""
+    left, by_step, in_the_end = 0.0, 0.0, 0.0
+    for q in range(r, len(lost)):
+        if gone[q] > -np.inf:
+            by_step += lost[q]
+            in_the_end += gone[q]
+        else:
+            left += lost[q]
+    return left * abs(in_the_end / by_step - 1.0) if by_step else left
+
+
+@compiled()
+def _loss(before: float, scores: Floats, state: int) -> float:
+    """By how much the log-probability of a state falls."""
+    top, total = scores.max(), 0.0
+    for a in range(len(scores)):
+        total += np.exp(scores[a] - top)
+    return np.log(max(before, 1e-300)) - (scores[state] - top - np.log(total))
 
 
 @compiled()
@@ -123,13 +183,10 @@ def _update(
 ) -> tuple[Floats, Floats]:
     """What makes H^-1 the inverse without the row, H^-1 + C K C': C = H^-1 J and K = w (I - w W A)^-1 W, with A = J'C.
 
-    With A = L L', K = w W + w W L (I - w L'W L)^-1 w L'W. Shapes (v, v, k), the columns of C first, and (v, v). Factors
-    apart leave out too much for this to help; then there are no columns.
+    With A = L L', K = w W + w W L (I - w L'W L)^-1 w L'W. Shapes (v, v, k), the columns of C first, and (v, v).
     """
     m, v = Q.shape
     k = len(a)
-    if len(V) > 1:
-        return np.empty((0, v, k)), np.empty((0, v))
     C, column = np.empty((v, v, k)), np.empty((v, k))
     for f in range(v):
         for e in range(v):
@@ -170,7 +227,7 @@ def _update(
 def _solve_without(
     a: Floats, C: Floats, K: Floats, V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats
 ) -> None:
-    """The inverse of the Hessian without the row (1, x) = a, times grad."""
+    """The inverse of the Hessian without the row (1, x) = a, times grad; without C and K, that of H."""
     solve(V, diagonal, width, grad, out)
     u = np.dot(K, np.dot(out, a))
     for f in range(len(u)):
@@ -179,13 +236,10 @@ def _solve_without(
 
 @compiled()
 def solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> None:
-    """H^-1 grad, by the inverses V of its factors and the diagonal along the last axes."""
+    """H^-1 grad, by the inverse V of its factor and the diagonal along the last axes."""
     v, k = grad.shape
-    each = v // V.shape[0]
-    for b in range(V.shape[0]):
-        first, last = b * each, (b + 1) * each
-        x = np.ascontiguousarray(grad[first:last, :width]).ravel()
-        copy(np.dot(V[b], np.dot(x, V[b])).reshape(each, width), out[first:last, :width])
+    x = np.ascontiguousarray(grad[:, :width]).ravel()
+    copy(np.dot(V, np.dot(x, V)).reshape(v, width), out[:, :width])
     for e in range(v):
         for j in range(width, k):
             out[e, j] = grad[e, j] / diagonal[e, j]
@@ -202,12 +256,7 @@ def _far(y: Codes, P: Floats, rows: Codes, S: Floats, least: float) -> tuple[Cod
     for r in range(len(rows)):
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
-            top, total = S[i, y[i]], 0.0
-            for a in range(m):
-                top = max(top, S[i, a])
-            for a in range(m):
-                total += np.exp(S[i, a] - top)
-            far[r] = np.log(max(P[i, y[i]], 1e-300)) - (S[i, y[i]] - top - np.log(total))
+            far[r] = _loss(P[i, y[i]], S[i], y[i])
     order = np.argsort(-far)[: (far > least).sum()]
     return rows[order], far[order]
 
@@ -221,3 +270,24 @@ def cholesky_in_place(N: Floats, least: float) -> None:
             for h in range(f):
                 total -= N[e, h] * N[f, h]
             N[e, f] = np.sqrt(max(total, least)) if e == f else total / N[f, f]
+
+
+@compiled()
+def triangular_inverse(U: Floats) -> Floats:
+    """The inverse of an upper triangular matrix, some columns at a time."""
+    n = len(U)
+    V = np.zeros((n, n))
+    for first in range(0, n, 32):
+        last = min(first + 32, n)
+        for j in range(first, last):
+            V[j, j] = 1.0 / U[j, j]
+            for i in range(j - 1, first - 1, -1):
+                total = 0.0
+                for h in range(i + 1, j + 1):
+                    total += U[i, h] * V[h, j]
+                V[i, j] = -total / U[i, i]
+        if first:
+            corner = np.ascontiguousarray(V[first:last, first:last])
+            above = np.dot(np.ascontiguousarray(U[:first, first:last]), corner)
+            move(V[:first, first:last], np.dot(np.ascontiguousarray(V[:first, :first]), above), 1.0)
+    return V

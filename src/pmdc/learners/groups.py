@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -211,9 +211,7 @@ class GroupedLearner(ABC, Generic[Models]):
         rows = np.concatenate([np.arange(len(X)), heavy])
         split = self.on(rows)
         split.sample_weight = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
-        codes = None if task.input_codes is None else task.input_codes[rows]
-        parts = task.partition.take(rows)
-        longer, X = replace(task, codes=task.codes[rows], partition=parts, input_codes=codes), X[rows]
+        longer, X = task.take(rows), X[rows]
         own = models.start(task)
         return split._leave_one_out(longer, X, split._fit_to(longer, X, own))[: len(task.codes)], own
 

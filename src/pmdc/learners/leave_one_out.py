@@ -21,8 +21,8 @@ wherever it goes and the step has no bounds: no pivot of the small system is tak
 not negative, no row gains probability by leaving, as none does by the models fitted without it.
 
 As in `newton`, the Hessian is diagonal along the last axes, on which the penalty outweighs the data. There it is taken
-to be the same without the row, so these axes add to d_i by themselves. Where there are too many coefficients or states
-for one factor, H, and with it A_i and W_i, are taken as diagonal in the contrasts.
+to be the same without the row, so these axes add to d_i by themselves. Between the contrasts of the states nothing may
+be neglected: with many coefficients for the rows too little would seem to change.
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
 a weak penalty, or where values are rare. The rows that it moves farthest go on to the optimum without them
@@ -35,27 +35,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.compiled import SUMS, compiled
-from pmdc.learners.following import LEAST, cholesky_in_place, follow
+from pmdc.learners.following import LEAST, cholesky_in_place, follow, triangular_inverse
 from pmdc.learners.newton import factor
 from pmdc.learners.softmax import (
     along,
-    contrasts,
-    copy,
     energies,
+    helmert,
     local_states,
-    move,
     room,
     row_space,
     scores,
     softmax,
     take_rows,
-    variance,
 )
 from pmdc.table import Codes, Floats
-
-_MOST = 1000
-"""The most coefficients of one factor for all contrasts: more than in `newton`, as it is made but once, and as without
-what lies between the contrasts too little is thought to change where there are many coefficients for few rows."""
 
 _NEGLIGIBLE = 0.02
 """As in `newton`, but here the Hessian does more than steer."""
@@ -78,7 +71,7 @@ def scores_without(
     ridge: float,
     coef: Floats,
     out: Floats,
-) -> None:
+) -> float:
     """The scores of each row by the models of its part without it.
 
     Parameters
@@ -88,11 +81,17 @@ def scores_without(
         What `newton.fit_parts` has found.
     out : array of shape (n, n_states)
         Where the scores are written to, of states that the part of the row has.
+
+    Returns
+    -------
+    missing : float
+        By how much more the log-probabilities would fall if all rows went on that should, as far as that can be told.
     """
     n_parts, n_states = number.shape
     k = X.shape[1] + 1
     A, y, w, Z, Z32 = room(starts, k)
     local = np.empty(n_states, dtype=np.int64)
+    missing = 0.0
     for p in range(n_parts):
         rows = order[starts[p] : starts[p + 1]]
         n, m = len(rows), local_states(number[p], local)
@@ -109,11 +108,12 @@ def scores_without(
             if R.shape[1]:  # few axes, and not the principal ones: none is left to the diagonal
                 part, B, negligible = along(part, R), along(B, R), 0.0
             scores(part, B, np.eye(m), S)
-            _leave(part, y[:n], w[:n], ridge, negligible, n / len(order), B, S, Z, Z32)
+            missing += _leave(part, y[:n], w[:n], ridge, negligible, n / len(order), B, S, Z, Z32)
         for r in range(n):
             for s in range(n_states):
                 if number[p, s] >= 0:
                     out[rows[r], s] = S[r, local[s]]
+    return missing
 
 
 @compiled(inline="always")
@@ -128,11 +128,14 @@ def _leave(
     S: Floats,
     Z: Floats,
     Z32: npt.NDArray[np.float32],
-) -> None:
-    """Change the scores S of the rows of a part, by the coefficients B, to those without the row."""
+) -> float:
+    """Change the scores S of the rows of a part, by the coefficients B, to those without the row.
+
+    Returns what is missing, as `follow` does.
+    """
     n, k = A.shape
     m = S.shape[1]
-    Q = contrasts(m)
+    Q = helmert(m)
     v = Q.shape[1]
     P, zero = np.empty((n, m)), np.zeros((n, m))
     softmax(S, zero, 0.0, y, w, P)
@@ -140,54 +143,31 @@ def _leave(
     added = np.full(k, ridge)
     added[0] = 0.0
     diagonal, work = np.empty((v, k)), np.zeros(1)
-    apart, same = v * k > _MOST or v == m, np.bool_(False)  # its type is that of `newton`, not of a literal
-    U, width = factor(A, w, P, Q, added, apart, same, negligible, energy, norms, diagonal, Z, Z32, work)
-    for b in range(len(U)):
-        copy(_inverse(U[b]), U[b])
-    some = _unsure(y, w, P, norms, ridge, U, width)
+    no = np.bool_(False)  # its type is that of `newton`, not of a literal
+    U, width = factor(A, w, P, Q, added, no, no, negligible, energy, norms, diagonal, Z, Z32, work)
+    V = triangular_inverse(U[0])
+    some = _unsure(y, w, P, norms, ridge, V, width)
     # Entries of U^-1 A' lose digits by the root of the condition of H only.
     if ridge > 1e-8 * diagonal.max():
         Y32 = np.empty((len(some), width), dtype=np.float32)
-        inner = _inner_products(_first_axes(A, some, Y32), U)
+        inner = _inner_products(_first_axes(A, some, Y32), V)
     else:
         Y = np.empty((len(some), width))
-        inner = _inner_products(_first_axes(A, some, Y), U)
+        inner = _inner_products(_first_axes(A, some, Y), V)
     last = _last_axes(A, some, diagonal, width)
     before = S.copy()
-    _change(S, y, w, P, Q, some, inner, last, apart)
+    _change(S, y, w, P, Q, some, inner, last)
     T = B[1:] - B[:1] if m == 2 else np.dot(Q.T, B)
-    follow(A, y, w, ridge, Q, T, P, before, U, diagonal, width, some, share, S)
-
-
-@compiled()
-def _inverse(U: Floats) -> Floats:
-    """The inverse of an upper triangular matrix, some columns at a time."""
-    n = len(U)
-    V = np.zeros((n, n))
-    for first in range(0, n, 32):
-        last = min(first + 32, n)
-        for j in range(first, last):
-            V[j, j] = 1.0 / U[j, j]
-            for i in range(j - 1, first - 1, -1):
-                total = 0.0
-                for h in range(i + 1, j + 1):
-                    total += U[i, h] * V[h, j]
-                V[i, j] = -total / U[i, i]
-        if first:
-            corner = np.ascontiguousarray(V[first:last, first:last])
-            above = np.dot(np.ascontiguousarray(U[:first, first:last]), corner)
-            move(V[:first, first:last], np.dot(np.ascontiguousarray(V[:first, :first]), above), 1.0)
-    return V
+    return follow(A, y, w, ridge, negligible, Q, T, P, before, V, diagonal, width, some, share, Z, Z32, S)
 
 
 @compiled()
 def _unsure(y: Codes, w: Floats, P: Floats, norms: Floats, ridge: float, V: Floats, width: int) -> Codes:
     """The rows that may change: A_i is at most 2 (the intercepts' part of H^-1 + |x_i|^2 / ridge)."""
     intercepts = 0.0
-    for b in range(V.shape[0]):
-        for e in range(0, V.shape[1], width):
-            for j in range(V.shape[2]):
-                intercepts += V[b, e, j] * V[b, e, j]
+    for e in range(0, V.shape[0], width):
+        for j in range(V.shape[1]):
+            intercepts += V[e, j] * V[e, j]
     some = np.empty(len(y), dtype=np.int64)
     count = 0
     for i in range(len(y)):
@@ -210,26 +190,23 @@ def _first_axes(A: Floats, rows: Codes, Y: npt.NDArray[np.floating]) -> npt.NDAr
 def _inner_products(Y: npt.NDArray[np.floating], V: Floats) -> Floats:
     """A_i of each row of Y, of which the lower triangle is written."""
     n, width = Y.shape
-    apart = V.shape[1] == width
-    v = V.shape[0] if apart else V.shape[1] // width
+    v = len(V) // width
     out = np.zeros((n, v, v))
     for g in range(v):
-        first = g if apart else 0
-        size = g + 1 - first
-        columns = np.empty((width, size * width), dtype=Y.dtype)
-        for e in range(size):
+        columns = np.empty((width, (g + 1) * width), dtype=Y.dtype)
+        for e in range(g + 1):
             for i in range(width):
                 for j in range(width):
-                    columns[i, e * width + j] = V[g, i, j] if apart else V[0, e * width + i, g * width + j]
+                    columns[i, e * width + j] = V[e * width + i, g * width + j]
         for start in range(0, n, _SOME):
             B = np.dot(Y[start : start + _SOME], columns)
             for r in range(len(B)):
-                for e in range(size):
+                for e in range(g + 1):
                     for f in range(e + 1):
                         total = Y.dtype.type(0.0)
                         for j in range(width):
                             total += B[r, e * width + j] * B[r, f * width + j]
-                        out[start + r, first + e, first + f] += total
+                        out[start + r, e, f] += total
     return out
 
 
@@ -249,9 +226,7 @@ def _last_axes(A: Floats, rows: Codes, diagonal: Floats, width: int) -> Floats:
 
 
 @compiled()
-def _change(
-    S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, inner: Floats, last: Floats, apart: bool
-) -> None:
+def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, inner: Floats, last: Floats) -> None:
     """S_i + Q d_i for some rows, given their A_i along the first and the last axes."""
     m, v = Q.shape
     R, N = np.empty((m, v)), np.empty((v, v))
@@ -261,15 +236,10 @@ def _change(
         L = inner[r]
         for e in range(v):
             residual = -Q[y[i], e]
-            for a in range(m) if v < m else range(e, e + 1):
+            for a in range(m):
                 residual += Q[a, e] * P[i, a]
-            step = last[r, e]
-            if apart:
-                step += L[e, e] / max(1.0 - w[i] * L[e, e] * variance(P[i], Q, e), LEAST)
-            for a in range(m) if v < m else range(e, e + 1):
-                S[i, a] += Q[a, e] * w[i] * step * residual
-        if apart:
-            continue
+            for a in range(m):
+                S[i, a] += Q[a, e] * w[i] * last[r, e] * residual
         cholesky_in_place(L, 1e-12 * np.trace(L))
         # With R = Q L, L'W L is the covariance of the rows of R under p, and L'r their mean less the own row.
         for e in range(v):

@@ -32,6 +32,14 @@ from pmdc.table import Codes, Features, Floats, read_weights
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """What ``C="auto"`` chooses from."""
 
+_MOST = 3000
+"""The most coefficients of a part of which rows are left out one by one; with more, folds are."""
+
+_MISSING = 0.05
+"""So are they where more than this share of the log-likelihood may be missing."""
+
+_FOLDS = 5
+
 
 class Logistic(LogProbaClassifier):
     """Multinomial logistic regression on standardised features.
@@ -253,11 +261,22 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         return float(np.dot(self.sample_weight, np.where(np.isneginf(rows), least, rows))), start
 
     def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
+        part = task.partition.part
+        group = models.number[part, task.codes]
+        alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
+        own, missing = np.zeros(len(X)), np.inf
+        if _coefficients(task.partition, models.number, X.shape[1] + 1) <= _MOST:
+            own, missing = self._one_by_one(task, X, models)
+        if missing > _MISSING * -own[~alone].sum():
+            own = self._without_folds(task, X, models)
+        return np.where(alone, -np.inf, own)
+
+    def _one_by_one(self, task: LocalTask, X: Floats, models: LogisticModels) -> tuple[Floats, float]:
+        """Each row without itself, approximately, and how much of the loss may be missing."""
         from pmdc.learners import leave_one_out
 
-        part, rows = task.partition.part, np.arange(len(X))
         out = np.empty((len(X), task.n_states))
-        leave_one_out.scores_without(
+        missing = leave_one_out.scores_without(
             X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,
@@ -267,10 +286,23 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             models.coef,
             out,
         )
-        models.normalise(out, part)
-        group = models.number[part, task.codes]
-        alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
-        return np.where(alone, -np.inf, out[rows, task.codes])
+        models.normalise(out, task.partition.part)
+        return out[np.arange(len(X)), task.codes], missing
+
+    def _without_folds(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
+        """Each row without its fold; two rows of a part with the same state are in different folds.
+
+        The only row of a part stays, as every part must keep one.
+        """
+        parts = task.partition.part
+        fold, out = np.empty(len(X), dtype=np.int64), np.full(len(X), -np.inf)
+        fold[np.lexsort((task.codes, parts))] = np.arange(len(X)) % _FOLDS
+        fold[(np.bincount(parts) == 1)[parts]] = -1
+        for number in range(_FOLDS):
+            seen, held = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            found = self.on(seen)._fit_to(task.take(seen), X[seen], models.start(task))
+            out[held] = found.log_proba_of(X[held], parts[held])[np.arange(len(held)), task.codes[held]]
+        return out
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
@@ -331,6 +363,12 @@ def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
     """The rows part by part, and where each part begins."""
     order = np.argsort(partition.part, kind="stable")
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
+
+
+def _coefficients(partition: Partition, number: Codes, inputs: int) -> int:
+    """The most coefficients of a part: no more for each contrast of its states than it has inputs, or rows."""
+    rows = np.bincount(partition.part, minlength=partition.n_parts)
+    return int((((number >= 0).sum(axis=1) - 1) * np.minimum(rows + 1, inputs)).max())
 
 
 def _columns_for(task: LocalTask, start: Start) -> npt.NDArray[np.float32]:

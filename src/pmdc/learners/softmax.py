@@ -27,7 +27,7 @@ of Q: each state has its own coefficients, as for scikit-learn, which conjugate 
 
 @compiled()
 def room(starts: Codes, k: int) -> tuple[Floats, Codes, Floats, Floats, npt.NDArray[np.float32]]:
-    """Room for the rows of the largest part (`_take_rows`), and for those of a matrix product in either precision."""
+    """Room for the rows of the largest part (`take_rows`), and for those of a matrix product in either precision."""
     n = 0
     for p in range(len(starts) - 1):
         n = max(n, starts[p + 1] - starts[p])
@@ -100,9 +100,13 @@ def along(A: Floats, R: Floats) -> Floats:
 
 @compiled()
 def contrasts(m: int) -> Floats:
-    """Q for m states: Helmert's contrasts, shape (m, m - 1); for two states (0, 1)', for many the identity."""
-    if m > _MANY:
-        return np.eye(m)
+    """Q for m states: Helmert's contrasts, for many states the identity."""
+    return np.eye(m) if m > _MANY else helmert(m)
+
+
+@compiled()
+def helmert(m: int) -> Floats:
+    """Helmert's contrasts of m states, shape (m, m - 1); for two states (0, 1)'."""
     Q = np.zeros((m, m - 1))
     if m == 2:
         Q[1, 0] = 1.0
