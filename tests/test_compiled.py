@@ -1,8 +1,12 @@
 """What is compiled and kept is compiled anew when anything within it changes."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import pmdc.compiled
 
@@ -24,7 +28,8 @@ def outer(x):
 ASK = "from pmdc.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
 
 
-def test_a_change_of_another_module_is_noticed(tmp_path):
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_change_of_another_module_is_noticed(tmp_path, zipped):
     package = tmp_path / "pmdc"
     (package / "within").mkdir(parents=True)
     for place in (package, package / "within"):
@@ -34,6 +39,9 @@ def test_a_change_of_another_module_is_noticed(tmp_path):
     answers = []
     for number in (1, 1, 10):
         (package / "within" / "inner.py").write_text(INNER.format(number=number))
-        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASK}"]
-        answers.append(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split())
+        place = shutil.make_archive(str(tmp_path / "archive"), "zip", tmp_path, "pmdc") if zipped else str(tmp_path)
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {place!r}); {ASK}"]
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
+        answers.append(done.stdout.split())
     assert answers == [["4", "0"], ["4", "1"], ["22", "0"]]

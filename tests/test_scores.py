@@ -695,6 +695,19 @@ def test_standard_errors_must_be_a_number(value):
 # The strength of logistic regression --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("criterion", ["loo", "cv"])
+def test_a_feature_that_is_left_out_has_no_say_in_the_strength(criterion):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc"))
+    y = (X.to_numpy() @ rng.normal(size=(3, 3)) + rng.gumbel(size=(500, 3))).argmax(axis=1)
+    more = X.assign(code=pd.Categorical(rng.integers(0, 100, 500).astype(str)))
+    model = GBNC(criterion=criterion).fit(X, y)
+    other = GBNC(criterion=criterion).fit(more, y)
+    assert other.ways_ == {"y0": {}}
+    assert other.strengths_ == model.strengths_
+    np.testing.assert_allclose(other.predict_proba(more), model.predict_proba(X), atol=1e-6)
+
+
 def test_the_strength_fits_the_task():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 20))

@@ -7,10 +7,11 @@ all the rest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from numba import njit
@@ -38,6 +39,17 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
 @cache
 def _sources() -> str:
-    """A hash of all modules of compiled loops."""
-    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
-    return hashlib.sha256(b"".join(text for text in texts if b"pmdc.compiled" in text)).hexdigest()
+    """A hash of all modules of compiled loops, be they files or within a zip."""
+
+    def texts(folder: Traversable) -> Iterator[bytes]:
+        for item in sorted(folder.iterdir(), key=lambda item: item.name):
+            if item.is_dir():
+                yield from texts(item)
+            elif item.name.endswith(".py"):
+                yield item.read_bytes()
+
+    found = hashlib.sha256()
+    for text in texts(files(__package__)):
+        if b"pmdc.compiled" in text:
+            found.update(text)
+    return found.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmdc.candidates import ParentRules
 from pmdc.families import Family
-from pmdc.family_search import everything
+from pmdc.family_search import everything, least
 from pmdc.held_out import Evaluator, counted
 from pmdc.learners.base import Adjustable, Start
 from pmdc.progress import tell_phase
@@ -30,19 +30,22 @@ def choose_strengths(
 ) -> Rowwise:
     """The same work with C chosen for each class variable.
 
-    Once for its models without class variables as parents, and once for those with: there from the best family with
-    one, as parents say what features would have to, and divide the rows.
+    Once for its models without class variables as parents: with all discrete features as inputs or with none, whichever
+    is better with a C of its own. And once for those with: there from the best family with one, as parents say what
+    features would have to, and divide the rows.
     """
     n_classes = len(rules)
 
-    def choose(families: Sequence[Family], work: Rowwise) -> list[float]:
-        return parallel(_choose, list(enumerate(families)), work, evaluator, shrunk)
+    def choose(tasks: Sequence[Task], work: Rowwise) -> list[tuple[float, float]]:
+        return parallel(_choose, tasks, work, evaluator, shrunk)
 
-    alone = [
-        Family(()) if conditioning == "partition" else everything(rule).without(*range(n_classes)) for rule in rules
-    ]
     tell_phase("choosing the strength of the local models")
-    without = choose(alone, work)
+    tasks = [(rule.child, family) for rule in rules for family in _without_classes(rule, conditioning)]
+    found: dict[int, tuple[float, float, Family]] = {}
+    for (child, family), (score, C) in zip(tasks, choose(tasks, work), strict=True):
+        if child not in found or score > found[child][0]:
+            found[child] = score, C, family
+    without, alone = [found[child][1] for child in range(n_classes)], [found[child][2] for child in range(n_classes)]
     work = replace(work, strengths=tuple((C, C) for C in without))
     singles = list(enumerate(alone))
     for rule in rules:
@@ -59,17 +62,23 @@ def choose_strengths(
         max((f for f in table if f.classes(n_classes)), key=table.__getitem__, default=alone[child])
         for child, table in enumerate(scores.known)
     ]
-    return replace(work, strengths=tuple(zip(without, choose(best, work), strict=True)))
+    with_parents = [C for _, C in choose(list(enumerate(best)), work)]
+    return replace(work, strengths=tuple(zip(without, with_parents, strict=True)))
 
 
-def _choose(task: Task, work: Rowwise, evaluator: Evaluator, shrunk: bool) -> float:
-    """The C under which held-out rows of a family have the greatest log-likelihood."""
+def _without_classes(rule: ParentRules, conditioning: str) -> list[Family]:
+    """The families without class variables that C is chosen for."""
+    if conditioning == "partition":
+        return [Family(())]
+    return list(dict.fromkeys(make(rule).without(*range(rule.n_classes)) for make in (everything, least)))
+
+
+def _choose(task: Task, work: Rowwise, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
+    """The greatest log-likelihood of the held-out rows of a family, and the C that gives it."""
     assert isinstance(work.learner, Adjustable)
     child, family = task
     fewer = uniform_rows(work, child)
-    if (
-        family.partition and shrunk
-    ):  # without which it would be the model without parents, for which C was chosen before
+    if family.partition and shrunk:  # towards the model that divides nothing, for which C was chosen before
         coarse = family.without(*family.partition)
         rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)
         fewer = counted(rows, fewer, work.learner.sample_weight)[0]

@@ -134,6 +134,22 @@ raise SystemExit(running.main(["work"]))
     assert (done.returncode, done.stderr) == (128 + number, "pmdc work: interrupted; nothing was written.\n")
 
 
+def test_an_interruption_that_comes_too_late_does_not_reach_the_caller():
+    program = """
+import os, signal, time
+from pmdc.cli import running
+from pmdc.cli.app import app
+class Late:
+    def __del__(self): os.kill(os.getpid(), signal.SIGINT); [time.sleep(0.01) for _ in range(20)]
+@app.command()
+def work(): Late()
+assert running.main(["work"]) == 0
+time.sleep(0.5)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_is_ignored_stays_ignored():
     program = """
 import os, signal, sys

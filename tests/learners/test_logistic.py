@@ -200,7 +200,7 @@ def test_a_path_of_strengths():
         seen.append(C)
         return -abs(np.log(C / 0.1)), start
 
-    assert learner.choose_strength(score) == 0.1
+    assert learner.choose_strength(score)[1] == 0.1
     np.testing.assert_allclose(seen, [1e-3, 1e-2, 1e-1, 1.0, 1e1])  # two that are worse are enough
 
 
@@ -425,16 +425,18 @@ def test_leave_one_out_is_a_refit_without_the_row(m, parents, inputs, weighted, 
     ("n", "d", "m", "C", "error"),
     [
         (300, 3, 15, 1.0, 0.02),
+        (300, 3, 15, 100.0, 0.02),
         (400, 80, 10, 0.1, 0.02),
-        (600, 510, 3, 0.01, 0.05),
-        (1050, 1010, 2, 0.01, 0.2),
+        (600, 510, 3, 0.01, 0.02),
+        (900, 340, 4, 1.0, 0.02),
+        (1050, 1010, 2, 0.01, 0.02),
         (400, 180, 2, 100.0, 0.02),
         (500, 200, 2, 1000.0, 0.02),
         (350, 100, 3, 1e4, 0.02),
     ],
 )
 def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
-    """Many states, one factor for all contrasts, one for each of them, and one for 600 of 1010 axes all alike.
+    """Many states; 200 to 1020 coefficients.
 
     Then parts with two or three rows for each coefficient, most of which change by much, under weak penalties.
     """
@@ -453,6 +455,64 @@ def test_leave_one_out_of_rows_with_rare_values(C, error):
     codes, sizes = np.column_stack([y, rare]), (3, 6)
     learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
     compare(learner, codes, sizes, (), (1,), rows=np.r_[:8, 8:n:40], error=error)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
+def test_leave_one_out_where_all_values_are_rare(C):
+    """Too many rows would have to go on: at weak penalties folds are left out instead, which promise no more."""
+    rng = np.random.default_rng(0)
+    n, values = 600, 150
+    X, y = problem("plain", n, 3, 3)
+    codes, sizes = np.column_stack([y, np.r_[np.arange(values), rng.integers(0, values, n - values)]]), (3, values)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
+    rows = np.arange(0, n, 6)
+    answer = learner.leave_one_out(local_task(codes, sizes, (), (1,)))[0][rows]
+    assert 0.99 < answer.sum() / refitted(learner, codes, sizes, (), (1,), rows).sum() < 1.2
+
+
+@pytest.mark.parametrize(("C", "parents"), [(1.0, (1,)), (100.0, ())])
+def test_where_there_are_too_many_coefficients_folds_are_left_out(C, parents, monkeypatch):
+    monkeypatch.setattr("pmdc.learners.logistic._MOST", 2)
+    X, y = problem("plain", 120, 2, 3)
+    codes, sizes = np.column_stack([y, np.r_[2, np.arange(119) % 2]]), (3, 3)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(120), weighted=False)
+    t = local_task(codes, sizes, parents)
+    own = learner.leave_one_out(t)[0]
+    group = codes[:, 0] + 3 * codes[:, 1] * bool(parents)
+    order = np.argsort(group, kind="stable")
+    fold = np.empty(120, dtype=int)
+    fold[order] = np.arange(120) % 5
+    for number in range(5):
+        seen, held = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        some = local_task(codes[seen], sizes, parents)
+        part = some.partition.configurations.find(codes[held])[:, 0]
+        expected = learner.on(seen).fit(some).log_proba(learner.X[held], part)[np.arange(len(held)), codes[held, 0]]
+        known = part >= 0  # the only row of its part
+        np.testing.assert_allclose(np.exp(own[held][known]), np.exp(expected[known]), atol=1e-4)
+        assert np.isneginf(own[held][~known]).all()
+
+
+def test_perfect_parts_without_a_penalty_are_not_believed():
+    rng = np.random.default_rng(0)
+    codes, sizes = np.column_stack([rng.integers(0, 2, 150), rng.integers(0, 5, 150)]), (2, 5)
+    learner = make_learner(Logistic(C=np.inf), numbers(rng.normal(size=(150, 20))), np.ones(150), weighted=False)
+    t = local_task(codes, sizes, (1,))
+    assert learner.log_likelihood(t) > -0.1
+    assert learner.leave_one_out(t)[0].sum() < 150 * np.log(0.5)
+
+
+@pytest.mark.parametrize("C", [100.0, 1e4])
+def test_the_start_of_rows_with_rare_values_changes_nothing_but_the_way(C, data_dir):
+    data = load("flare1", data_dir)
+    codes = np.column_stack([data.Y[column].cat.codes for column in data.Y]).astype(np.int64)
+    sizes = tuple(len(data.Y[column].cat.categories) for column in data.Y)
+    learner = make_learner(Logistic(C=C), numbers(np.zeros((len(codes), 0))), np.ones(len(codes)), weighted=False)
+    for parents in [(), (2,)]:
+        t = local_task(codes, sizes, parents, (1, 2))
+        expected = learner.leave_one_out(t)[0]
+        for coarse, inputs in [((), (1,)), ((), (2,)), ((), (1, 2)), (parents, (1,))]:
+            start = learner.leave_one_out(local_task(codes, sizes, coarse, inputs))[1]
+            np.testing.assert_allclose(learner.leave_one_out(t, start)[0], expected, atol=0.05)
 
 
 @pytest.mark.parametrize("C", [0.1, 100.0])

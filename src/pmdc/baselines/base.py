@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pmdc.base import MultiDimensionalClassifier
 from pmdc.inference.decisions import LossLike
 from pmdc.learners import make_learner
 from pmdc.learners.base import LocalTask, Preparation
+from pmdc.learners.groups import GroupedLearner, one_thread
 from pmdc.network import Node, fit_root
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats
@@ -72,4 +74,5 @@ class Baseline(MultiDimensionalClassifier):
             self.estimator, inputs, sample_weight, sizes, weighted=weighted, random_state=self.random_state
         )
         rows = Partition(no_codes(len(codes)), (), ())
-        return fit_root(learner, LocalTask(target, codes, size, rows)), learner.prepare
+        with one_thread() if isinstance(learner, GroupedLearner) else nullcontext():
+            return fit_root(learner, LocalTask(target, codes, size, rows)), learner.prepare

@@ -217,6 +217,7 @@ def _interruptible_callbacks(signals: _Signals) -> Iterator[None]:
     The compiler of numba has such callbacks. The signal comes again a moment later.
     """
     before = sys.unraisablehook
+    timers: list[threading.Timer] = []
 
     def report(lost: Any) -> None:
         if lost.exc_type is not KeyboardInterrupt:
@@ -225,11 +226,15 @@ def _interruptible_callbacks(signals: _Signals) -> Iterator[None]:
             again = threading.Timer(_AGAIN, _thread.interrupt_main, [signals.last])
             again.daemon = True
             again.start()
+            timers.append(again)
 
     sys.unraisablehook = report
     try:
         yield
     finally:
+        signals.heeded = True  # what comes now comes too late: the work is done
+        for timer in timers:
+            timer.cancel()
         sys.unraisablehook = before
 
 

@@ -133,8 +133,8 @@ class Adjustable(LocalLearner, Protocol):
     def with_strength(self, C: float) -> Self:
         """The same learner with another strength of the penalty."""
 
-    def choose_strength(self, score: Callable[[Any, Start | None], tuple[float, Start | None]]) -> float:
-        """The strength C of the greatest score, where each model starts from the one before.
+    def choose_strength(self, score: Callable[[Any, Start | None], tuple[float, Start | None]]) -> tuple[float, float]:
+        """The greatest score and its strength C, where each model starts from the one before.
 
         Parameters
         ----------

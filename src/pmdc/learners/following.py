@@ -116,7 +116,6 @@ def follow(
         moved, size, tried = np.inf, 1.0, 0
         for _ in range(_STEPS):
             work += each
-            tried += 1
             gain = inner(step, grad) / 2
             there_now = size == 0.0 or not gain > (1e-12 if moved > _STILL else _CLOSE) * value
             if there_now and tried <= _QUICK:
@@ -132,6 +131,7 @@ def follow(
                 solve(V, scale, first, grad, step)
                 power = inner(step, grad)
                 continue
+            tried += 1
             scores(A, step, Q, change)
             size, value = line_search(there, change, y, w, p, at, step, ridge, value, gain)
             if size == 0.0:

@@ -10,6 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from threadpoolctl import threadpool_limits
 
 from pmdc.learners.base import TINY, LocalTask, Preparation, Start
 from pmdc.learners.inputs import Joining
@@ -124,6 +125,11 @@ def refuse_nan(log_proba: Floats) -> None:
         raise FloatingPointError(
             "a local model answered probabilities that are no numbers. Check the scale of the features."
         )
+
+
+def one_thread() -> threadpool_limits:
+    """Within this, products of matrices take one thread: the engines have many small ones, which others slow down."""
+    return threadpool_limits(1)
 
 
 Models = TypeVar("Models", bound=GroupedModels)

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc.checks import check_count
 from pmdc.learners.base import LocalTask, Start
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
@@ -122,7 +122,8 @@ class Logistic(LogProbaClassifier):
         self.classes_, codes = np.unique(y, return_inverse=True)
         learner = LogisticLearner(self, Features(X, np.empty((len(X), 0), dtype=np.int64)), weights, smooth=False)
         rows = Partition(np.empty((len(codes), 0), dtype=np.int64), (), ())
-        self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
+        with one_thread():
+            self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
         self._prepare = learner.prepare
         self.C_ = 1.0 / learner.ridge if learner.ridge else np.inf
         self.mean_, self.scale_ = learner.affine.shift, learner.affine.width
@@ -228,8 +229,10 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         other.ridge, other.auto = 1.0 / C, False
         return other
 
-    def choose_strength(self, score: Callable[[LogisticLearner, Start | None], tuple[float, Start | None]]) -> float:
-        """The strength C of the greatest score, from the strongest penalty to the weakest.
+    def choose_strength(
+        self, score: Callable[[LogisticLearner, Start | None], tuple[float, Start | None]]
+    ) -> tuple[float, float]:
+        """The greatest score and its strength C, from the strongest penalty to the weakest.
 
         Each model is found from the one before. The path ends when two in a row are worse than the best.
 
@@ -246,11 +249,11 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
                 worse += 1
             if worse == 2:
                 break
-        return chosen
+        return best, chosen
 
     def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> LogisticModels:
         if self.auto:
-            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, start))
+            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, start))[1]
         return super()._fit_to(task, X, start)
 
     def _held_out(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
@@ -265,11 +268,22 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         group = models.number[part, task.codes]
         alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
         own, missing = np.zeros(len(X)), np.inf
-        if _coefficients(task.partition, models.number, X.shape[1] + 1) <= _MOST:
+        few = _coefficients(task.partition, models.number, X.shape[1] + 1) <= _MOST
+        if few and not self._separated(task, X, models):
             own, missing = self._one_by_one(task, X, models)
         if missing > _MISSING * -own[~alone].sum():
             own = self._without_folds(task, X, models)
         return np.where(alone, -np.inf, own)
+
+    def _separated(self, task: LocalTask, X: Floats, models: LogisticModels) -> bool:
+        """Whether a part is fitted perfectly for lack of a penalty: the optimum, and what a row does to it, is far."""
+        if self.ridge:
+            return False
+        part = task.partition.part
+        own = models.log_proba_of(X, part)[np.arange(len(X)), task.codes]
+        weights = task.partition.weights(self.sample_weight)
+        likelihood = np.bincount(part, self.sample_weight * own, minlength=len(weights))
+        return bool((((models.number >= 0).sum(axis=1) > 1) & (likelihood > -1e-4 * weights)).any())
 
     def _one_by_one(self, task: LocalTask, X: Floats, models: LogisticModels) -> tuple[Floats, float]:
         """Each row without itself, approximately, and how much of the loss may be missing."""
@@ -298,9 +312,10 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         fold, out = np.empty(len(X), dtype=np.int64), np.full(len(X), -np.inf)
         fold[np.lexsort((task.codes, parts))] = np.arange(len(X)) % _FOLDS
         fold[(np.bincount(parts) == 1)[parts]] = -1
+        start = models.start(task) if self.ridge else None  # it has seen all rows, which a penalty makes it forget
         for number in range(_FOLDS):
             seen, held = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            found = self.on(seen)._fit_to(task.take(seen), X[seen], models.start(task))
+            found = self.on(seen)._fit_to(task.take(seen), X[seen], start)
             out[held] = found.log_proba_of(X[held], parts[held])[np.arange(len(held)), task.codes[held]]
         return out
 
