@@ -201,7 +201,7 @@ def test_a_path_of_strengths():
         return -abs(np.log(C / 0.1)), start
 
     assert learner.choose_strength(score)[1] == 0.1
-    np.testing.assert_allclose(seen, [1e-3, 1e-2, 1e-1, 1.0, 1e1])  # two that are worse are enough
+    np.testing.assert_allclose(seen, [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1])  # two that are worse are enough
 
 
 def test_both_paths_choose_the_same_network(monkeypatch):

@@ -89,7 +89,6 @@ def follow(
         return 0.0
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
-    whole = softmax(before, change, 0.0, y, w, p)[0] + penalty(T, T, ridge) / 2
     added, flops, no, gone = np.full(k, ridge), np.zeros(1), np.bool_(False), np.full(len(far), -np.inf)
     added[0] = 0.0
     work, each = 0.0, float(n * k * v + inverse.size)
@@ -106,8 +105,7 @@ def follow(
         weight, w[i] = w[i], 0.0
         copy(before, there)
         copy(T, at)
-        copy(P, p)
-        value = whole + weight * np.log(max(P[i, y[i]], 1e-300))
+        value = softmax(before, change, 0.0, y, w, p)[0] + penalty(T, T, ridge) / 2
         gradient(A, y, w, p, Q, at, ridge, grad)
         V, scale, first = inverse, diagonal, width
         C, K = _update(A[i], weight, P[i], Q, V, scale, first)

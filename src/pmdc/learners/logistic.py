@@ -29,7 +29,7 @@ from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, 
 from pmdc.partition import Partition
 from pmdc.table import Codes, Features, Floats, read_weights
 
-STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """What ``C="auto"`` chooses from."""
 
 _MOST = 3000
@@ -51,8 +51,8 @@ class Logistic(LogProbaClassifier):
     Parameters
     ----------
     C : float or "auto", default=1.0
-        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of eight from
-        1e-3 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by
+        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of nine from
+        1e-4 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by
         approximate leave-one-out, in `GBNC` by its criterion, for each class variable.
     tol : float, default=1e-9
         The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
