@@ -1,17 +1,21 @@
 """The optimum without a row, for the rows that the step of `leave_one_out` moves farthest.
 
 Rows that the step makes less probable by more than `_FAR` go on to the optimum without them; in parts that have
-`_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`. The farthest come first,
-as far as `_WORK` allows; a few of all come before them, to tell what those for which there is no work would have lost.
+`_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`, and those of a leverage
+above `_LEVERAGE`, whose values are rare: there the step promises little where the row changes all. The farthest come
+first, as far as `_WORK` allows; a few of all come before them, to tell what those for which there is no work would have
+lost.
 
-They go by conjugate gradients (Polak and Ribiere's), preconditioned by the Hessian without the row. In the notation of
-`leave_one_out`, by Woodbury's identity
+They go by conjugate gradients (Polak and Ribiere's). What changes first when row i leaves is what it says itself:
+in the notation of `leave_one_out`, the step lies in the span of C = H^-1 J_i, one direction for each contrast. So the
+optimum in this span comes first, by Newton's method with its Hessian M = C'(Hessian without the row)C, which needs
+the scores of the directions alone. The other steps are preconditioned by H, put right in the span,
 
-    (H - w_i J_i W_i J_i')^-1 = H^-1 + C K C',       C = H^-1 J_i,   K = w_i (I - w_i W_i A_i)^-1 W_i,
+    H^-1 + C (M^-1 - (C'HC)^-1) C',       C'HC = A_i,
 
-so the first direction is the step itself. This is the Hessian where the search begins. It is made anew where it is when
-the steps with the old one have cost as much, and where they were many before they became short: rows with rare values
-go far, and with a Hessian that fits them badly steps are short long before the optimum.
+which where the search begins is Woodbury's identity for the Hessian without the row. H is made anew where the search is
+when the steps with the old one have cost as much, and where they were many before they became short: with a Hessian
+that fits badly steps are short long before the optimum.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.compiled import compiled
+from pmdc.compiled import SUMS, compiled
 from pmdc.learners.newton import factor
 from pmdc.learners.softmax import copy, energies, gradient, inner, line_search, move, penalty, scores, softmax
 from pmdc.table import Codes, Floats
@@ -27,14 +31,14 @@ from pmdc.table import Codes, Floats
 LEAST = 1e-6
 """The least pivot of I - w L'W L."""
 
-_FAR, _FARTHER, _MUCH = 0.05, 0.2, 1.0
+_FAR, _FARTHER, _LEVERAGE = 0.05, 0.2, 0.3
 """A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
-few rows for each coefficient, and in others; and what is much there."""
+few rows for each coefficient, and in others, where a leverage has the same effect."""
 
-_WORK, _LESS_WORK, _LEAST_WORK = 1e9, 1e8, 1e7
+_WORK, _LESS_WORK = 1e9, 1e8
 """The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
-in parts with few rows for each coefficient, and in others, where the least is for rows that do not lose much. Rows for
-which no work is left stay where the step has brought them."""
+in parts with few rows for each coefficient, and in others. Rows for which no work is left stay where the step has
+brought them."""
 
 _ENOUGH = 5
 """With so many rows for each coefficient the one step errs little."""
@@ -42,12 +46,13 @@ _ENOUGH = 5
 _SAMPLE = 12
 """Rows of a part, evenly from the farthest to the nearest, that go on first, to tell of those that may not."""
 
-_STEPS, _QUICK = 500, 10
-"""The most steps of a row; and how many with one Hessian show that it fits."""
+_NEWTON, _STEPS, _QUICK = 20, 500, 10
+"""The most steps of a row in the span, and of all; and how many with one Hessian show that it fits."""
 
-_CLOSE, _STILL = 1e-6, 3e-3
-"""The optimum is near enough when the next step promises less than this share of the objective and the last one changed
-no score of the row by more than this; where the others say little of the row, the objective alone does not tell."""
+_CLOSE, _STILL, _NOTHING = 1e-6, 0.03, 1e-12
+"""The optimum is near enough when the next step promises less than the first of these shares of the objective, and no
+more than moving the scores of the row by the second would cost: where the others say little of the row, that is far
+less. Below the third share there are no digits left."""
 
 
 @compiled()
@@ -65,6 +70,7 @@ def follow(
     diagonal: Floats,
     width: int,
     rows: Codes,
+    leverage: Floats,
     share: float,
     Z: Floats,
     Z32: npt.NDArray[np.float32],
@@ -79,43 +85,61 @@ def follow(
     -------
     missing : float
         By how much the rows for which no work was left would lose more, or less, than by the step, if they are as some
-        among them that went on; 0 in parts with enough rows.
+        among them that went on.
     """
     n, k = A.shape
     m, v = Q.shape
     enough = n >= _ENOUGH * k * v
-    far, lost = _far(y, P, rows, S, _FARTHER if enough else _FAR)
+    far, lost = _far(y, P, rows, S, leverage, enough)
     if not len(far):
         return 0.0
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
     grad, last, solved, step = np.empty((v, k)), np.empty((v, k)), np.empty((v, k)), np.empty((v, k))
     added, flops, no, gone = np.full(k, ridge), np.zeros(1), np.bool_(False), np.full(len(far), -np.inf)
     added[0] = 0.0
+    D, M, slope = np.empty((v, n, m)), np.empty((v, v)), np.empty(v)
     work, each = 0.0, float(n * k * v + inverse.size)
     anew = 0.03 * n * width * width * m * (m - 1) + 0.15 * float(v * width) ** 3  # products of matrices are quick
-    some = 0 if enough else min(_SAMPLE, len(far))
+    budget = share * (_LESS_WORK if enough else _WORK)
+    some = min(_SAMPLE, len(far))
     for turn in range(some + len(far)):
         r = (2 * turn + 1) * len(far) // (2 * some) if turn < some else turn - some
         if gone[r] > -np.inf:
             continue
-        if work > share * (_WORK if not enough else _LESS_WORK if lost[r] > _MUCH else _LEAST_WORK):
-            return 0.0 if enough else _missing(lost, gone, r)
+        if work > budget:
+            return _missing(lost, gone, r)
         work += v * each
         i = far[r]
         weight, w[i] = w[i], 0.0
         copy(before, there)
         copy(T, at)
         value = softmax(before, change, 0.0, y, w, p)[0] + penalty(T, T, ridge) / 2
-        gradient(A, y, w, p, Q, at, ridge, grad)
         V, scale, first = inverse, diagonal, width
-        C, K = _update(A[i], weight, P[i], Q, V, scale, first)
-        _solve_without(A[i], C, K, V, scale, first, grad, step)
+        C, G = _directions(A[i], V, scale, first, v)
+        for e in range(v):
+            scores(A, C[e], Q, D[e])
+        for _ in range(_NEWTON):
+            work += n * m * v * v
+            _bend(D, C, y, w, p, at, ridge, slope, M)
+            gain = _combine(C, D, slope, M, step, change) / 2
+            if not gain > _NOTHING * value or np.abs(change[i]).max() < _STILL / 10:
+                break
+            size, value = line_search(there, change, y, w, p, at, step, ridge, value, gain)
+            if size == 0.0:
+                softmax(there, change, 0.0, y, w, p)
+                break
+            move(at, step, size)
+            move(there, change, size)
+        K, freedom = _put_right(M, G)
+        least = max(_NOTHING * value, min(_CLOSE * value, _STILL**2 / (2 * freedom)))
+        size, tried = 1.0, 0
+        gradient(A, y, w, p, Q, at, ridge, grad)
+        _solve_right(C, K, V, scale, first, grad, step)
         power = inner(step, grad)
-        moved, size, tried = np.inf, 1.0, 0
         for _ in range(_STEPS):
             work += each
             gain = inner(step, grad) / 2
-            there_now = size == 0.0 or not gain > (1e-12 if moved > _STILL else _CLOSE) * value
+            there_now = size == 0.0 or not gain > least
             if there_now and tried <= _QUICK:
                 break
             if there_now or tried * each > anew:
@@ -136,10 +160,9 @@ def follow(
                 continue
             move(at, step, size)
             move(there, change, size)
-            moved = size * np.abs(change[i]).max()
             copy(grad, last)
             gradient(A, y, w, p, Q, at, ridge, grad)
-            _solve_without(A[i], C, K, V, scale, first, grad, solved)
+            _solve_right(C, K, V, scale, first, grad, solved)
             new_power = inner(solved, grad)
             conjugate = (new_power - inner(solved, last)) / power
             if conjugate > 0.0 and conjugate * inner(step, grad) > -0.5 * new_power:  # otherwise it starts anew
@@ -176,60 +199,105 @@ def _loss(before: float, scores: Floats, state: int) -> float:
 
 
 @compiled()
-def _update(
-    a: Floats, weight: float, p: Floats, Q: Floats, V: Floats, diagonal: Floats, width: int
-) -> tuple[Floats, Floats]:
-    """What makes H^-1 the inverse without the row, H^-1 + C K C': C = H^-1 J and K = w (I - w W A)^-1 W, with A = J'C.
-
-    With A = L L', K = w W + w W L (I - w L'W L)^-1 w L'W. Shapes (v, v, k), the columns of C first, and (v, v).
-    """
-    m, v = Q.shape
+def _directions(a: Floats, V: Floats, diagonal: Floats, width: int, v: int) -> tuple[Floats, Floats]:
+    """C = H^-1 J of the row (1, x) = a, shape (v, v, k), its columns first; and C'HC = J'C."""
     k = len(a)
-    C, column = np.empty((v, v, k)), np.empty((v, k))
+    C, G, column = np.empty((v, v, k)), np.zeros((v, v)), np.empty((v, k))
     for f in range(v):
         for e in range(v):
             for j in range(k):
                 column[e, j] = a[j] if e == f else 0.0
         solve(V, diagonal, width, column, C[f])
-    L, W, N, R = np.zeros((v, v)), np.zeros((v, v)), np.eye(v), np.zeros((v, v))
-    mean = np.dot(p, Q)
-    for e in range(v):
-        for f in range(v):
+        for e in range(v):
             for j in range(k):
-                L[e, f] += C[f, e, j] * a[j]
-            for s in range(m):
-                W[e, f] += weight * p[s] * (Q[s, e] - mean[e]) * (Q[s, f] - mean[f])
-    cholesky_in_place(L, 1e-12 * np.trace(L))
+                G[e, f] += C[f, e, j] * a[j]
+    return C, G
+
+
+@compiled(fastmath=SUMS)
+def _bend(
+    D: Floats, C: Floats, y: Codes, w: Floats, p: Floats, at: Floats, ridge: float, slope: Floats, M: Floats
+) -> None:
+    """The gradient and the Hessian along the directions C, of which D are the scores."""
+    v, n, m = D.shape
+    mean = np.empty(v)
     for e in range(v):
-        for f in range(v):
-            for g in range(e, v):
-                R[e, f] += L[g, e] * W[g, f]
-    for e in range(v):
+        slope[e] = penalty(C[e], at, ridge)
         for f in range(e + 1):
-            for g in range(f, v):
-                N[e, f] -= R[e, g] * L[g, f]
-    cholesky_in_place(N, LEAST)
-    for e in range(v):  # N^-1 R in place of R = L'W
-        for f in range(v):
-            for g in range(e):
-                R[e, f] -= N[e, g] * R[g, f]
-            R[e, f] /= N[e, e]
-    for e in range(v):
-        for f in range(v):
-            for g in range(v):
-                W[e, f] += R[g, e] * R[g, f]
-    return C, W
+            M[e, f] = penalty(C[e], C[f], ridge)
+    for i in range(n):
+        for e in range(v):
+            mean[e] = 0.0
+            for a in range(m):
+                mean[e] += p[i, a] * D[e, i, a]
+            slope[e] += w[i] * (mean[e] - D[e, i, y[i]])
+        for e in range(v):
+            for f in range(e + 1):
+                total = 0.0
+                for a in range(m):
+                    total += p[i, a] * D[e, i, a] * D[f, i, a]
+                M[e, f] += w[i] * (total - mean[e] * mean[f])
 
 
 @compiled()
-def _solve_without(
-    a: Floats, C: Floats, K: Floats, V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats
-) -> None:
-    """The inverse of the Hessian without the row (1, x) = a, times grad; without C and K, that of H."""
+def _combine(C: Floats, D: Floats, slope: Floats, M: Floats, step: Floats, change: Floats) -> float:
+    """Newton's step in the span of C, with its scores, and how steep it is; M becomes its lower Cholesky factor."""
+    v = len(slope)
+    cholesky_in_place(M, 1e-12 * np.trace(M))
+    u = slope.copy()
+    for e in range(v):
+        for f in range(e):
+            u[e] -= M[e, f] * u[f]
+        u[e] /= M[e, e]
+    for e in range(v - 1, -1, -1):
+        for f in range(e + 1, v):
+            u[e] -= M[f, e] * u[f]
+        u[e] /= M[e, e]
+    step[:] = 0.0
+    change[:] = 0.0
+    steep = 0.0
+    for e in range(v):
+        move(step, C[e], -u[e])
+        move(change, D[e], -u[e])
+        steep += u[e] * slope[e]
+    return steep
+
+
+@compiled()
+def _put_right(M: Floats, G: Floats) -> tuple[Floats, float]:
+    """M^-1 - G^-1, and the trace of G M^-1 G: how far the scores of the row, G u for a step C u, move for little.
+
+    M is given by its lower Cholesky factor; G becomes its own.
+    """
+    v = len(M)
+    K, freedom = np.zeros((v, v)), 0.0
+    R = triangular_inverse(np.ascontiguousarray(M.T))  # of which the upper triangle is read
+    for g in range(v):
+        for e in range(v):
+            own = 0.0
+            for f in range(g + 1):
+                own += G[e, f] * R[f, g]
+                if e <= g:
+                    K[e, f] += R[e, g] * R[f, g]
+            freedom += own * own
+    cholesky_in_place(G, 1e-12 * np.trace(G))
+    R = triangular_inverse(np.ascontiguousarray(G.T))
+    for g in range(v):
+        for e in range(g + 1):
+            for f in range(g + 1):
+                K[e, f] -= R[e, g] * R[f, g]
+    return K, freedom
+
+
+@compiled()
+def _solve_right(C: Floats, K: Floats, V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> None:
+    """The inverse of H, put right in the span of C if there is any, times grad."""
     solve(V, diagonal, width, grad, out)
-    u = np.dot(K, np.dot(out, a))
-    for f in range(len(u)):
-        move(out, C[f], -u[f])
+    for e in range(len(C)):
+        u = 0.0
+        for f in range(len(C)):
+            u += K[e, f] * inner(C[f], grad)
+        move(out, C[e], -u)
 
 
 @compiled()
@@ -244,19 +312,20 @@ def solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) ->
 
 
 @compiled()
-def _far(y: Codes, P: Floats, rows: Codes, S: Floats, least: float) -> tuple[Codes, Floats]:
-    """The rows that lose more than `least` of the log-probability of their own state, and how much; farthest first."""
+def _far(y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: bool) -> tuple[Codes, Floats]:
+    """The rows that have to go on, and by how much the step has made them less probable; farthest first."""
     m = P.shape[1]
     counts = np.zeros(m)
     for i in range(len(y)):
         counts[y[i]] += 1
-    far = np.zeros(len(rows))
+    lost, far = np.zeros(len(rows)), np.zeros(len(rows))
     for r in range(len(rows)):
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
-            far[r] = _loss(P[i, y[i]], S[i], y[i])
-    order = np.argsort(-far)[: (far > least).sum()]
-    return rows[order], far[order]
+            lost[r] = max(_loss(P[i, y[i]], S[i], y[i]), 0.0)
+            far[r] = max(lost[r] / _FARTHER, leverage[r] / _LEVERAGE) if enough else lost[r] / _FAR
+    order = np.argsort(-far)[: (far > 1.0).sum()]
+    return rows[order], lost[order]
 
 
 @compiled()

@@ -25,8 +25,8 @@ to be the same without the row, so these axes add to d_i by themselves. Between 
 be neglected: with many coefficients for the rows too little would seem to change.
 
 The step falls short where the row changes the curvature of others by leaving: with few rows for the coefficients and
-a weak penalty, or where values are rare. The rows that it moves farthest go on to the optimum without them
-(`following`).
+a weak penalty, or where values are rare. The rows that it moves far, and those of great leverage, go on to the optimum
+without them (`following`).
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _leave(
         inner = _inner_products(_first_axes(A, some, Y), V)
     last = _last_axes(A, some, diagonal, width)
     before = S.copy()
-    _change(S, y, w, P, Q, some, inner, last)
+    leverage = _change(S, y, w, P, Q, some, inner, last)
     T = B[1:] - B[:1] if m == 2 else np.dot(Q.T, B)
-    return follow(A, y, w, ridge, negligible, Q, T, P, before, V, diagonal, width, some, share, Z, Z32, S)
+    return follow(A, y, w, ridge, negligible, Q, T, P, before, V, diagonal, width, some, leverage, share, Z, Z32, S)
 
 
 @compiled()
@@ -226,8 +226,12 @@ def _last_axes(A: Floats, rows: Codes, diagonal: Floats, width: int) -> Floats:
 
 
 @compiled()
-def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, inner: Floats, last: Floats) -> None:
-    """S_i + Q d_i for some rows, given their A_i along the first and the last axes."""
+def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, inner: Floats, last: Floats) -> Floats:
+    """S_i + Q d_i for some rows, given their A_i along the first and the last axes; and their leverages.
+
+    Of these a lower bound of the greatest is told: 1 less the least pivot of I - w L'W L.
+    """
+    leverage = np.zeros(len(rows))
     m, v = Q.shape
     R, N = np.empty((m, v)), np.empty((v, v))
     z, mean = np.empty(v), np.empty(v)
@@ -258,6 +262,7 @@ def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, i
                 N[e, f] = (e == f) - w[i] * total
         cholesky_in_place(N, LEAST)
         for e in range(v):
+            leverage[r] = max(leverage[r], 1.0 - N[e, e] * N[e, e])
             for f in range(e):
                 z[e] -= N[e, f] * z[f]
             z[e] /= N[e, e]
@@ -268,3 +273,4 @@ def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, i
         for a in range(m):
             for e in range(v):
                 S[i, a] += R[a, e] * z[e]
+    return leverage
