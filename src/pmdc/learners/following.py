@@ -1,8 +1,8 @@
 """The optimum without a row, for the rows that the step of `leave_one_out` moves farthest.
 
 Rows that the step makes less probable by more than `_FAR` go on to the optimum without them; in parts that have
-`_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`, and those of a leverage
-above `_LEVERAGE`, whose values are rare: there the step promises little where the row changes all. The farthest come
+`_ENOUGH` rows for each coefficient, those that it makes less probable by more than `_FARTHER`. So do rows of a leverage
+above `_LEVERAGE`, as those with rare values: there the step may say little where the row changes all. The farthest come
 first, as far as `_WORK` allows; a few of all come before them, to tell what those for which there is no work would have
 lost.
 
@@ -33,7 +33,7 @@ LEAST = 1e-6
 
 _FAR, _FARTHER, _LEVERAGE = 0.05, 0.2, 0.3
 """A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
-few rows for each coefficient, and in others, where a leverage has the same effect."""
+few rows for each coefficient, and in others; and a leverage above which it does in any."""
 
 _WORK, _LESS_WORK = 1e9, 1e8
 """The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
@@ -49,7 +49,7 @@ _SAMPLE = 12
 _NEWTON, _STEPS, _QUICK = 20, 500, 10
 """The most steps of a row in the span, and of all; and how many with one Hessian show that it fits."""
 
-_CLOSE, _STILL, _NOTHING = 1e-6, 0.03, 1e-12
+_CLOSE, _STILL, _NOTHING = 1e-6, 0.01, 1e-12
 """The optimum is near enough when the next step promises less than the first of these shares of the objective, and no
 more than moving the scores of the row by the second would cost: where the others say little of the row, that is far
 less. Below the third share there are no digits left."""
@@ -323,7 +323,7 @@ def _far(y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: 
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
             lost[r] = max(_loss(P[i, y[i]], S[i], y[i]), 0.0)
-            far[r] = max(lost[r] / _FARTHER, leverage[r] / _LEVERAGE) if enough else lost[r] / _FAR
+            far[r] = max(lost[r] / (_FARTHER if enough else _FAR), leverage[r] / _LEVERAGE)
     order = np.argsort(-far)[: (far > 1.0).sum()]
     return rows[order], lost[order]
 
