@@ -31,19 +31,19 @@ from pmdc.table import Codes, Floats
 LEAST = 1e-6
 """The least pivot of I - w L'W L."""
 
-_FAR, _FARTHER, _LEVERAGE = 0.05, 0.2, 0.3
+_FAR, _FARTHER, _LEVERAGE = 0.05, 0.5, 0.3
 """A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
 few rows for each coefficient, and in others; and a leverage above which it does in any."""
 
-_WORK, _LESS_WORK = 1e9, 1e8
-"""The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
-in parts with few rows for each coefficient, and in others. Rows for which no work is left stay where the step has
-brought them."""
+_WORK, _LESS_WORK = 6e8, 5e7
+"""The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together;
+and in parts with enough rows for each coefficient, for rows that are not of great leverage. Rows for which no work is
+left stay where the step has brought them."""
 
 _ENOUGH = 5
 """With so many rows for each coefficient the one step errs little."""
 
-_SAMPLE = 12
+_SAMPLE = 8
 """Rows of a part, evenly from the farthest to the nearest, that go on first, to tell of those that may not."""
 
 _NEWTON, _STEPS, _QUICK = 20, 500, 10
@@ -90,7 +90,7 @@ def follow(
     n, k = A.shape
     m, v = Q.shape
     enough = n >= _ENOUGH * k * v
-    far, lost = _far(y, P, rows, S, leverage, enough)
+    far, lost, rare = _far(y, P, rows, S, leverage, enough)
     if not len(far):
         return 0.0
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
@@ -100,14 +100,11 @@ def follow(
     D, M, slope = np.empty((v, n, m)), np.empty((v, v)), np.empty(v)
     work, each = 0.0, float(n * k * v + inverse.size)
     anew = 0.03 * n * width * width * m * (m - 1) + 0.15 * float(v * width) ** 3  # products of matrices are quick
-    budget = share * (_LESS_WORK if enough else _WORK)
     some = min(_SAMPLE, len(far))
     for turn in range(some + len(far)):
         r = (2 * turn + 1) * len(far) // (2 * some) if turn < some else turn - some
-        if gone[r] > -np.inf:
+        if gone[r] > -np.inf or work > share * (_LESS_WORK if enough and not rare[r] else _WORK):
             continue
-        if work > budget:
-            return _missing(lost, gone, r)
         work += v * each
         i = far[r]
         weight, w[i] = w[i], 0.0
@@ -173,20 +170,21 @@ def follow(
             S[i, a] = there[i, a]
         gone[r] = _loss(P[i, y[i]], S[i], y[i])
         w[i] = weight
-    return 0.0
+    return _missing(lost, gone)
 
 
 @compiled()
-def _missing(lost: Floats, gone: Floats, r: int) -> float:
-    """What the rows from r on that have not gone would lose beside `lost`, by what the others among them have lost."""
-    left, by_step, in_the_end = 0.0, 0.0, 0.0
-    for q in range(r, len(lost)):
-        if gone[q] > -np.inf:
-            by_step += lost[q]
-            in_the_end += gone[q]
-        else:
-            left += lost[q]
-    return left * abs(in_the_end / by_step - 1.0) if by_step else left
+def _missing(lost: Floats, gone: Floats) -> float:
+    """What the rows that have not gone would lose beside `lost`, by what those have lost that are nearer and have."""
+    left, known, more, by_step = 0, 0, 0.0, 0.0
+    for r in range(len(lost)):
+        if gone[r] == -np.inf:
+            left += 1
+            by_step += lost[r]
+        elif left:
+            known += 1
+            more += gone[r] - lost[r]
+    return left * abs(more) / known if known else by_step
 
 
 @compiled()
@@ -312,8 +310,10 @@ def solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) ->
 
 
 @compiled()
-def _far(y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: bool) -> tuple[Codes, Floats]:
-    """The rows that have to go on, and by how much the step has made them less probable; farthest first."""
+def _far(
+    y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: bool
+) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
+    """The rows that have to go on, what the step makes them lose, and which are of great leverage; farthest first."""
     m = P.shape[1]
     counts = np.zeros(m)
     for i in range(len(y)):
@@ -325,7 +325,7 @@ def _far(y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: 
             lost[r] = max(_loss(P[i, y[i]], S[i], y[i]), 0.0)
             far[r] = max(lost[r] / (_FARTHER if enough else _FAR), leverage[r] / _LEVERAGE)
     order = np.argsort(-far)[: (far > 1.0).sum()]
-    return rows[order], lost[order]
+    return rows[order], lost[order], leverage[order] > _LEVERAGE
 
 
 @compiled()
