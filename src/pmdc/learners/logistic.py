@@ -32,8 +32,9 @@ from pmdc.table import Codes, Features, Floats, read_weights
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """What ``C="auto"`` chooses from."""
 
-_MOST = 3000
-"""The most coefficients of a part of which rows are left out one by one; with more, folds are."""
+_MOST, _LARGEST = 3000, 2**24
+"""The most coefficients of a part of which rows are left out one by one, and the most rows times squared states; with
+more, folds are left out."""
 
 _MISSING = 0.15
 """So are they where more than this share of the log-likelihood may be missing."""
@@ -268,8 +269,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         group = models.number[part, task.codes]
         alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
         own, missing = np.zeros(len(X)), np.inf
-        few = _coefficients(task.partition, models.number, X.shape[1] + 1) <= _MOST
-        if few and not self._separated(task, X, models):
+        if _is_small(task.partition, models.number, X.shape[1] + 1) and not self._separated(task, X, models):
             own, missing = self._one_by_one(task, X, models)
         if missing > _MISSING * -own[~alone].sum():
             own = self._without_folds(task, X, models)
@@ -380,10 +380,12 @@ def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
 
 
-def _coefficients(partition: Partition, number: Codes, inputs: int) -> int:
-    """The most coefficients of a part: no more for each contrast of its states than it has inputs, or rows."""
+def _is_small(partition: Partition, number: Codes, inputs: int) -> bool:
+    """Whether no part has too many coefficients: for each contrast of its states one for each input, or each row."""
     rows = np.bincount(partition.part, minlength=partition.n_parts)
-    return int((((number >= 0).sum(axis=1) - 1) * np.minimum(rows + 1, inputs)).max())
+    states = (number >= 0).sum(axis=1)
+    coefficients = (states - 1) * np.minimum(rows + 1, inputs)
+    return bool((coefficients <= _MOST).all() and (rows * states**2 <= _LARGEST).all())
 
 
 def _columns_for(task: LocalTask, start: Start) -> npt.NDArray[np.float32]:
