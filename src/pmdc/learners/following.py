@@ -31,14 +31,14 @@ from pmdc.table import Codes, Floats
 LEAST = 1e-6
 """The least pivot of I - w L'W L."""
 
-_FAR, _FARTHER, _LEVERAGE = 0.05, 0.5, 0.3
+_FAR, _FARTHER, _LEVERAGE, _SLIGHT = 0.05, 0.5, 0.3, 0.02
 """A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
-few rows for each coefficient, and in others; and a leverage above which it does in any."""
+few rows for each coefficient, and in others; and a leverage above which it does in any, unless the change is slight."""
 
-_WORK, _LESS_WORK = 6e8, 5e7
-"""The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together;
-and in parts with enough rows for each coefficient, for rows that are not of great leverage. Rows for which no work is
-left stay where the step has brought them."""
+_WORK, _LESS_WORK = 7e8, 8e7
+"""The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
+in parts with few rows for each coefficient, and in others. Rows for which no work is left stay where the step has
+brought them."""
 
 _ENOUGH = 5
 """With so many rows for each coefficient the one step errs little."""
@@ -90,7 +90,7 @@ def follow(
     n, k = A.shape
     m, v = Q.shape
     enough = n >= _ENOUGH * k * v
-    far, lost, rare = _far(y, P, rows, S, leverage, enough)
+    far, lost = _far(y, P, rows, S, leverage, enough)
     if not len(far):
         return 0.0
     there, at, p, change = np.empty((n, m)), np.empty((v, k)), np.empty((n, m)), np.zeros((n, m))
@@ -103,7 +103,7 @@ def follow(
     some = min(_SAMPLE, len(far))
     for turn in range(some + len(far)):
         r = (2 * turn + 1) * len(far) // (2 * some) if turn < some else turn - some
-        if gone[r] > -np.inf or work > share * (_LESS_WORK if enough and not rare[r] else _WORK):
+        if gone[r] > -np.inf or work > share * (_LESS_WORK if enough else _WORK):
             continue
         work += v * each
         i = far[r]
@@ -310,10 +310,8 @@ def solve(V: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) ->
 
 
 @compiled()
-def _far(
-    y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: bool
-) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
-    """The rows that have to go on, what the step makes them lose, and which are of great leverage; farthest first."""
+def _far(y: Codes, P: Floats, rows: Codes, S: Floats, leverage: Floats, enough: bool) -> tuple[Codes, Floats]:
+    """The rows that have to go on, and by how much the step has made them less probable; farthest first."""
     m = P.shape[1]
     counts = np.zeros(m)
     for i in range(len(y)):
@@ -323,9 +321,11 @@ def _far(
         i = rows[r]
         if counts[y[i]] > 1:  # otherwise the others know nothing of its state: there is no optimum without it
             lost[r] = max(_loss(P[i, y[i]], S[i], y[i]), 0.0)
-            far[r] = max(lost[r] / (_FARTHER if enough else _FAR), leverage[r] / _LEVERAGE)
+            far[r] = lost[r] / (_FARTHER if enough else _FAR)
+            if lost[r] > _SLIGHT:
+                far[r] = max(far[r], leverage[r] / _LEVERAGE)
     order = np.argsort(-far)[: (far > 1.0).sum()]
-    return rows[order], lost[order], leverage[order] > _LEVERAGE
+    return rows[order], lost[order]
 
 
 @compiled()

@@ -210,7 +210,7 @@ def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight
     >>> data = make_network(300, random_state=0)
     >>> model = GBNC().fit(data.X[:200], data.Y[:200])
     >>> round(joint_log_loss(data.Y[200:], model.predict_joint(data.X[200:])), 3)
-    2.945
+    2.946
     """
     _check_distribution(distribution)
     return float(mean_of_rows(-distribution.log_prob(y_true), sample_weight))
