@@ -470,15 +470,15 @@ def test_leave_one_out_of_many_rows_with_rare_values(C, error):
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_leave_one_out_where_all_values_are_rare(C):
-    """Too many rows would have to go on: at a weak penalty folds are left out instead, which promise no more."""
+    """Too many rows would have to go on: folds are left out instead, which promise no more."""
     rng = np.random.default_rng(0)
-    n, values = 600, 150
+    n, values = 2000, 400
     X, y = problem("plain", n, 3, 3)
     codes, sizes = np.column_stack([y, np.r_[np.arange(values), rng.integers(0, values, n - values)]]), (3, values)
     learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
-    rows = np.arange(0, n, 6)
+    rows = np.arange(0, n, 40)
     answer = learner.leave_one_out(local_task(codes, sizes, (), (1,)))[0][rows]
-    assert 0.99 < answer.sum() / refitted(learner, codes, sizes, (), (1,), rows).sum() < 1.2
+    assert 0.9 < answer.sum() / refitted(learner, codes, sizes, (), (1,), rows).sum() < 1.2
 
 
 @pytest.mark.parametrize(("C", "parents"), [(1.0, (1,)), (100.0, ())])

@@ -35,7 +35,7 @@ _FAR, _FARTHER, _LEVERAGE, _SLIGHT = 0.05, 0.5, 0.3, 0.02
 """A change of the log-probability of its own state after which a row goes on to the optimum without it: in parts with
 few rows for each coefficient, and in others; and a leverage above which it does in any, unless the change is slight."""
 
-_WORK, _LESS_WORK = 7e8, 8e7
+_WORK, _LESS_WORK = 6e8, 6e7
 """The most that this may cost, steps times rows of the part times coefficients, for all parts of a partition together:
 in parts with few rows for each coefficient, and in others. Rows for which no work is left stay where the step has
 brought them."""
@@ -176,15 +176,14 @@ def follow(
 @compiled()
 def _missing(lost: Floats, gone: Floats) -> float:
     """What the rows that have not gone would lose beside `lost`, by what those have lost that are nearer and have."""
-    left, known, more, by_step = 0, 0, 0.0, 0.0
+    left, by_step, in_the_end = 0.0, 0.0, 0.0
     for r in range(len(lost)):
         if gone[r] == -np.inf:
-            left += 1
-            by_step += lost[r]
+            left += lost[r]
         elif left:
-            known += 1
-            more += gone[r] - lost[r]
-    return left * abs(more) / known if known else by_step
+            by_step += lost[r]
+            in_the_end += gone[r]
+    return left * abs(in_the_end / by_step - 1.0) if by_step else left
 
 
 @compiled()

@@ -36,7 +36,7 @@ _MOST, _LARGEST = 3000, 2**24
 """The most coefficients of a part of which rows are left out one by one, and the most rows times squared states; with
 more, folds are left out."""
 
-_MISSING = 0.2
+_MISSING = 0.25
 """So are they where more than this share of the log-likelihood may be missing."""
 
 _FOLDS = 5
