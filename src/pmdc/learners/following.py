@@ -242,14 +242,7 @@ def _combine(C: Floats, D: Floats, slope: Floats, M: Floats, step: Floats, chang
     v = len(slope)
     cholesky_in_place(M, 1e-12 * np.trace(M))
     u = slope.copy()
-    for e in range(v):
-        for f in range(e):
-            u[e] -= M[e, f] * u[f]
-        u[e] /= M[e, e]
-    for e in range(v - 1, -1, -1):
-        for f in range(e + 1, v):
-            u[e] -= M[f, e] * u[f]
-        u[e] /= M[e, e]
+    solve_in_place(M, u)
     step[:] = 0.0
     change[:] = 0.0
     steep = 0.0
@@ -336,6 +329,20 @@ def cholesky_in_place(N: Floats, least: float) -> None:
             for h in range(f):
                 total -= N[e, h] * N[f, h]
             N[e, f] = np.sqrt(max(total, least)) if e == f else total / N[f, f]
+
+
+@compiled()
+def solve_in_place(L: Floats, u: Floats) -> None:
+    """(L L')^-1 u, for a lower triangle L."""
+    v = len(u)
+    for e in range(v):
+        for f in range(e):
+            u[e] -= L[e, f] * u[f]
+        u[e] /= L[e, e]
+    for e in range(v - 1, -1, -1):
+        for f in range(e + 1, v):
+            u[e] -= L[f, e] * u[f]
+        u[e] /= L[e, e]
 
 
 @compiled()

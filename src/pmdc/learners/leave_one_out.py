@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc.compiled import SUMS, compiled
-from pmdc.learners.following import LEAST, cholesky_in_place, follow, triangular_inverse
+from pmdc.learners.following import LEAST, cholesky_in_place, follow, solve_in_place, triangular_inverse
 from pmdc.learners.newton import factor
 from pmdc.learners.softmax import (
     along,
@@ -263,13 +263,7 @@ def _change(S: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, rows: Codes, i
         cholesky_in_place(N, LEAST)
         for e in range(v):
             leverage[r] = max(leverage[r], 1.0 - N[e, e] * N[e, e])
-            for f in range(e):
-                z[e] -= N[e, f] * z[f]
-            z[e] /= N[e, e]
-        for e in range(v - 1, -1, -1):
-            for f in range(e + 1, v):
-                z[e] -= N[f, e] * z[f]
-            z[e] /= N[e, e]
+        solve_in_place(N, z)
         for a in range(m):
             for e in range(v):
                 S[i, a] += R[a, e] * z[e]
