@@ -25,14 +25,14 @@ from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC
+from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.families import Family
 from pmdc.learners import LocalTask, Logistic, NaiveBayes, make_learner
-from pmdc.learners.estimator import EstimatorLearner
+from pmdc.learners.clones import EstimatorLearner
 from pmdc.learners.inputs import Affine
+from pmdc.learners.partition import Partition
 from pmdc.learners.starts import WarmStarts
-from pmdc.partition import Partition
-from pmdc.table import Features
+from pmdc.table.features import Features
 
 PAPER = {"criterion": "bic", "conditioning": "partition"}
 """The paper's score and models, which every parent set of this benchmark has."""

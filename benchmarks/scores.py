@@ -35,11 +35,12 @@ from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
-from pmdc.baselines.classifier_chain import MOST_OUTCOMES
+from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.families import Family, local_task
+from pmdc.inference.chain import MOST_OUTCOMES
 from pmdc.learners import Logistic, NaiveBayes, make_learner
-from pmdc.table import Features
+from pmdc.learners.tasks import local_task
+from pmdc.table.features import Features
 
 FIRST_HALF = ("enb", "voice", "flare1", "flags", "wqanimals", "wqplants", "belae", "oes97")
 SECOND_HALF = ("edm", "emotions", "scene", "waterquality", "adult", "default", "rf1", "thyroid", "scm20d")

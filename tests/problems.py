@@ -6,7 +6,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from pmdc.table import Features
+from pmdc.table.features import Features
 
 
 class States:

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import best_score
-from pmdc.candidates import ParentRules, predicted_models, restrict, score_parent_sets
-from pmdc.criteria import Size, penalty_of
-from pmdc.families import Family, best_coarser
-from pmdc.family_search import backoff_chain, settle_families
+from pmdc.candidates.families import Family, best_coarser
+from pmdc.candidates.family_search import backoff_chain, settle_families
+from pmdc.candidates.parent_sets import restrict, score_parent_sets
+from pmdc.candidates.rules import ParentRules, predicted_models
+from pmdc.scores.criteria import Size, penalty_of
 
 K, P = 3, 2  # class variables 0, 1, 2 and discrete features 3, 4
 

@@ -158,7 +158,7 @@ def test_a_table_of_discrete_features_only():
 def test_rows_in_pieces_give_the_same_answers(monkeypatch):
     model = clone(FAST).fit(X, Y)
     whole = model.predict(X), model.predict_proba(X)
-    monkeypatch.setattr("pmdc.base._CHUNK_CELLS", 100)
+    monkeypatch.setattr("pmdc.estimator._CHUNK_CELLS", 100)
     pd.testing.assert_frame_equal(model.predict(X), whole[0])
     for a, b in zip(model.predict_proba(X), whole[1], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-14)
@@ -432,7 +432,7 @@ def test_a_callable_criterion_is_told_when_parameters_are_not_known():
         model.fit(X, Y)
     assert isinstance(caught.value.__cause__, TypeError)
     assert np.isfinite(model.set_params(estimator=GaussianNB()).fit(X, Y).structure_.score)
-    with pytest.raises(TypeError, match="must be a function of a pmdc.criteria.Size"):
+    with pytest.raises(TypeError, match="must be a function of a pmdc.scores.criteria.Size"):
         model.set_params(criterion=lambda: 1.0).fit(X, Y)
 
 

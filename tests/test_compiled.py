@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import pmdc.compiled
+import pmdc._support.compiled
 
 INNER = """
-from pmdc.compiled import compiled
+from pmdc._support.compiled import compiled
 
 @compiled()
 def inner(x):
     return x + {number}
 """
 OUTER = """
-from pmdc.compiled import compiled
+from pmdc._support.compiled import compiled
 from pmdc.within.inner import inner
 
 @compiled()
@@ -32,9 +32,10 @@ ASK = "from pmdc.outer import outer; print(outer(1), sum(outer.stats.cache_hits.
 def test_a_change_of_another_module_is_noticed(tmp_path, zipped):
     package = tmp_path / "pmdc"
     (package / "within").mkdir(parents=True)
-    for place in (package, package / "within"):
+    (package / "_support").mkdir()
+    for place in (package, package / "within", package / "_support"):
         (place / "__init__.py").touch()
-    (package / "compiled.py").write_text(Path(pmdc.compiled.__file__).read_text())
+    (package / "_support" / "compiled.py").write_text(Path(pmdc._support.compiled.__file__).read_text())
     (package / "outer.py").write_text(OUTER)
     answers = []
     for number in (1, 1, 10):

@@ -40,7 +40,7 @@ from pmdc.metrics import (
     subset_accuracy,
     subset_loss,
 )
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 DATA = make_network(160, n_class_variables=3, n_states=3, n_continuous=2, n_discrete=0, random_state=1)
 X, Y = DATA.X, DATA.Y

@@ -10,11 +10,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pmdc.families import Family, best_coarser
-from pmdc.family_search import backoff_chains
+from pmdc.candidates.families import Family, best_coarser
+from pmdc.candidates.family_search import backoff_chains
 from pmdc.learners import Logistic, make_learner
-from pmdc.network import Network, fit_node
-from pmdc.table import Features
+from pmdc.network.network import Network, fit_node
+from pmdc.table.features import Features
 from problems import numbers
 
 SIZES = (3, 2, 3)

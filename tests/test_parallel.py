@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pmdc import GBNC, parallel
+from pmdc import GBNC
+from pmdc._support import parallel
 from pmdc.datasets import make_network
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmdc.partition import Partition
+from pmdc.learners.partition import Partition
 
 
 @given(st.integers(0, 10_000), st.integers(0, 3))

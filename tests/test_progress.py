@@ -1,9 +1,9 @@
 """Progress of a fit: phases in order, each of them to its end."""
 
 from pmdc import GBNC
+from pmdc._support.progress import part_of, tell_step, watching
 from pmdc.datasets import make_network
 from pmdc.learners import NaiveBayes
-from pmdc.progress import part_of, tell_step, watching
 
 
 class Diary:

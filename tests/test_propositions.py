@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from oracles import all_dags
 from pmdc.learners import LocalTask, Logistic, make_learner
-from pmdc.partition import Partition
+from pmdc.learners.partition import Partition
 from problems import numbers
 
 # Propositions 1-3: the four families of graphs ----------------------------------------------------------------

@@ -35,13 +35,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pmdc
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
-from pmdc.criteria import bic_penalty
-from pmdc.families import Family
-from pmdc.inference import BlockLoss, CostLoss
+from pmdc.candidates.families import Family
+from pmdc.decisions import BlockLoss, CostLoss
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.inputs import Indicators, Rotated
+from pmdc.learners.partition import Configurations
 from pmdc.model_selection import MultiStratifiedKFold
-from pmdc.partition import Configurations
+from pmdc.scores.criteria import bic_penalty
 
 pytest.importorskip("skops")
 
@@ -226,7 +226,7 @@ def test_a_function_with_a_name_is_loaded_if_it_is_trusted(tmp_path):
     pmdc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match=r"not known to be safe: pmdc\.criteria\.bic_penalty\."):
         pmdc.load(tmp_path / "model")
-    again = pmdc.load(tmp_path / "model", trusted=["pmdc.criteria.bic_penalty"])
+    again = pmdc.load(tmp_path / "model", trusted=["pmdc.scores.criteria.bic_penalty"])
     assert again.criterion is bic_penalty
     assert_same_model(model, again)
 
@@ -350,7 +350,7 @@ def bic_penalty_of_another(penalty):
     def bic_penalty(size):
         return penalty(size)
 
-    bic_penalty.__module__ = "pmdc.criteria"
+    bic_penalty.__module__ = "pmdc.scores.criteria"
     return bic_penalty
 
 
@@ -662,7 +662,9 @@ def malice(marker):
         "pmdc.save": node("pmdc", "save", "FunctionNode"),
         "pmdc.load": node("pmdc", "load", "TypeNode"),
         "pmdc.GBNC": node("pmdc", "GBNC", "ObjectNode", content=None),
-        "pmdc.extras.require": node("pmdc.extras", "require", call, content=several(text("antigravity"))),
+        "pmdc._support.extras.require": node(
+            "pmdc._support.extras", "require", call, content=several(text("antigravity"))
+        ),
         "pmdc.learners.Logistic.fit": node(
             "pmdc.learners",
             "Logistic",

@@ -19,12 +19,13 @@ from sklearn.tree import DecisionTreeClassifier
 from oracles import all_dags
 from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain
+from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.families import Family, local_task
-from pmdc.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, make_evaluator, shrink
 from pmdc.learners import Logistic, NaiveBayes, make_learner
+from pmdc.learners.tasks import local_task
 from pmdc.model_selection import MultiStratifiedKFold
-from pmdc.scoring import standard_error
+from pmdc.scores.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, make_evaluator, shrink
+from pmdc.scores.scoring import standard_error
 from problems import numbers
 
 
@@ -480,7 +481,7 @@ def test_tables_of_a_network_with_inputs(estimator):
 
 def test_mixed_ways_give_tables_in_the_order_of_the_parents():
     rng = np.random.default_rng(0)
-    from pmdc.network import fit_node
+    from pmdc.network.network import fit_node
 
     sizes = (2, 3, 2, 4)
     codes = rng.integers(0, sizes, size=(400, 4))

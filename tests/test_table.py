@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
-from pmdc.table import ClassTable, FeatureTable, read_columns, read_weights
+from pmdc.table.classes import ClassTable
+from pmdc.table.columns import read_columns
+from pmdc.table.features import FeatureTable
+from pmdc.table.rows import read_weights
 
 
 def features(X, discrete_features="from_dtype"):

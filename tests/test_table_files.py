@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pmdc._support.atomic_files import replacing
 from pmdc.table_files import Format, TableFileError, check_output, read_table, write_table
-from pmdc.writing import replacing
 
 
 def table_of(tmp_path, text, **options):

@@ -22,14 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import SGDClassifier
 
-from pmdc import criteria
-from pmdc.base import MultiDimensionalClassifier
-from pmdc.candidates import PRUNING, ParentRules, ScoreTable, predicted_models, restrict, score_parent_sets
-from pmdc.checks import check_choice, check_count
-from pmdc.chosen import losses_without, named_graph, named_scores, named_ways
-from pmdc.edges import parent_rules
-from pmdc.families import Family, ParentSet
-from pmdc.family_search import (
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.checks import check_choice, check_count
+from pmdc._support.parallel import workers
+from pmdc._support.progress import tell_phase
+from pmdc.candidates.edges import parent_rules
+from pmdc.candidates.families import Family, ParentSet
+from pmdc.candidates.family_search import (
     WAYS,
     FamilySearch,
     FamilyTable,
@@ -40,20 +39,24 @@ from pmdc.family_search import (
     ranked_features,
     settle_families,
 )
-from pmdc.held_out import Evaluator, make_evaluator
+from pmdc.candidates.parent_sets import restrict, score_parent_sets
+from pmdc.candidates.pruning import PRUNING, ScoreTable
+from pmdc.candidates.rules import ParentRules, predicted_models
+from pmdc.decisions.decide import LossLike
+from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference import JointDistribution, JunctionTree
-from pmdc.inference.decisions import LossLike
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from pmdc.learners import make_learner
-from pmdc.learners.base import Adjustable, LocalLearner
-from pmdc.network import Network, Node, fit_node
-from pmdc.parallel import workers
-from pmdc.progress import tell_phase
-from pmdc.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores
+from pmdc.learners.protocols import Adjustable, LocalLearner
+from pmdc.network.network import Network, Node, fit_node
+from pmdc.network.summary import losses_without, named_graph, named_scores, named_ways
+from pmdc.scores import criteria
+from pmdc.scores.held_out import Evaluator, make_evaluator
+from pmdc.scores.regularisation import choose_strengths
+from pmdc.scores.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores
 from pmdc.search import METHODS, Structure, find_structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
-from pmdc.strengths import choose_strengths
-from pmdc.table import Codes, Features, Floats
+from pmdc.table.features import Features
 
 if TYPE_CHECKING:
     import networkx
@@ -95,7 +98,7 @@ class GBNC(MultiDimensionalClassifier):
         `GaussianNB` are fitted for all configurations together; any other is cloned for each.
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises when it is not told otherwise: "hamming", "subset" or any other that
-        `pmdc.inference.decide` knows.
+        `pmdc.decisions.decide` knows.
     criterion : {"auto", "loo", "cv", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
         What the score of a class variable's parents is. *Held out*: the log-probability of each row's state by models
         that were fitted without the row ("loo"; in closed form, for logistic regression approximately) or without its
@@ -103,11 +106,11 @@ class GBNC(MultiDimensionalClassifier):
         regression and naive Bayes and "cv" for any other. *On the training rows*: the log-likelihood minus a penalty.
         "bic" is the paper's, 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the
         weights; "aic" has 1 in place of 1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has
-        none; a function of a `pmdc.criteria.Size` returns any other.
+        none; a function of a `pmdc.scores.criteria.Size` returns any other.
     conditioning : {"auto", "partition", "input"}, default="auto"
         How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
         "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
-        discrete feature may be left out, by a search with a budget (`pmdc.family_search.FamilySearch`). Unless it is
+        discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     standard_errors : float, default=2.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from pmdc.base import MultiDimensionalClassifier
+from pmdc._support.arrays import Floats
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 from pmdc.datasets import load_election
-from pmdc.table import Floats
+from pmdc.estimator import MultiDimensionalClassifier
 
 _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
     # the model, and its decisions for the Hamming loss and for the subset 0/1 loss

@@ -11,9 +11,10 @@ from scipy.sparse import csr_array
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state, indexable
 
-from pmdc.checks import check_count
-from pmdc.columns import show
-from pmdc.table import ClassTable, Codes
+from pmdc._support.arrays import Codes
+from pmdc._support.checks import check_count
+from pmdc.table.classes import ClassTable
+from pmdc.table.columns import show
 
 __all__ = ["MultiStratifiedKFold"]
 

@@ -9,9 +9,10 @@ from sklearn.base import clone
 from oracles import Enumeration
 from pmdc import GBNC, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.inference import BlockLoss, CostLoss, CustomLoss, FMeasure, JointDistribution, OutcomeDistribution, decide
-from pmdc.inference.decisions import choose
-from pmdc.inference.f_measure import _nodes
+from pmdc.decisions import BlockLoss, CostLoss, CustomLoss, FMeasure, decide
+from pmdc.decisions.decide import choose
+from pmdc.decisions.f_measure import _nodes
+from pmdc.inference import JointDistribution, OutcomeDistribution
 from problems import States, long_networks, networks, random_parents, random_tables
 
 LOSSES = {
@@ -178,7 +179,7 @@ def test_one_mistake_is_forgiven_in_a_large_space(monkeypatch):
     lowest = 1 - balls.reshape(n_rows, -1).max(axis=1)
     distribution = JointDistribution(States(sizes), parents, tables)
     np.testing.assert_allclose(choose(distribution, "sub-exact").expected_loss, lowest, atol=1e-9)
-    monkeypatch.setattr("pmdc.inference.search._MOST_OUTCOMES", 100)
+    monkeypatch.setattr("pmdc.decisions.outcome_search._MOST_OUTCOMES", 100)
     choice = choose(distribution, "sub-exact")
     own = 1 - balls.reshape(n_rows, -1)[np.arange(n_rows), truth.index_of(choice.codes)]
     np.testing.assert_allclose(choice.expected_loss, own, atol=1e-9)
@@ -473,7 +474,7 @@ def test_chunks_do_not_change_decisions(fitted, monkeypatch):
     X = data.X[300:]
     given_first = {next(iter(data.Y)): data.Y.iloc[300:, 0]}
     whole = model.predict(X, loss="sub-exact", given=given_first)
-    monkeypatch.setattr("pmdc.base._CHUNK_CELLS", 200)
+    monkeypatch.setattr("pmdc.estimator._CHUNK_CELLS", 200)
     assert len(list(model._chunks(model._read(X)))) > 3
     np.testing.assert_array_equal(model.predict(X, loss="sub-exact", given=given_first), whole)
 

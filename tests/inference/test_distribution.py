@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from oracles import Enumeration
 from pmdc.inference import JointDistribution, JunctionTree
 from pmdc.inference.junction_tree import NetworkTooWideError
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 from problems import States, networks, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")

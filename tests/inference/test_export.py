@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pmdc.inference import JointDistribution
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 from problems import States, random_tables
 
 

@@ -8,8 +8,9 @@ from scipy.stats import chisquare
 
 from oracles import Enumeration, elimination_cells
 from pmdc.inference import JointDistribution, JunctionTree, OutcomeDistribution
-from pmdc.inference.junction_tree import ImpossibleEvidenceError, NetworkTooWideError
-from pmdc.table import ClassTable
+from pmdc.inference.evidence import ImpossibleEvidenceError
+from pmdc.inference.junction_tree import NetworkTooWideError
+from pmdc.table.classes import ClassTable
 from problems import States, long_networks, networks, possible_evidence, random_parents, random_tables
 
 pytestmark = pytest.mark.filterwarnings("error")

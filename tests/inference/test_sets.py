@@ -4,8 +4,8 @@ import pytest
 from oracles import Enumeration
 from pmdc import GBNC, ClassPowerset
 from pmdc.datasets import make_network
+from pmdc.decisions.prediction_sets import Calibration, outcome_ranks, outcome_sets, state_ranks, state_sets
 from pmdc.inference import JointDistribution
-from pmdc.inference.sets import Calibration, outcome_ranks, outcome_sets, state_ranks, state_sets
 from problems import States, random_parents, random_tables
 
 

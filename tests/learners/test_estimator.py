@@ -15,9 +15,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pmdc.learners import LocalTask, make_learner
-from pmdc.learners.base import fill_zeros, rows_by_part
-from pmdc.learners.estimator import random_states
-from pmdc.partition import Partition
+from pmdc.learners.clones import random_states
+from pmdc.learners.partition import Partition
+from pmdc.learners.protocols import fill_zeros, rows_by_part
 from problems import numbers
 
 N = 200

@@ -13,15 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from pmdc import GBNC
+from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.families import Family
 from pmdc.learners import LocalTask, Logistic, make_learner
-from pmdc.learners.base import TINY
-from pmdc.learners.estimator import EstimatorLearner
+from pmdc.learners.clones import EstimatorLearner
 from pmdc.learners.inputs import Affine
-from pmdc.learners.logistic import LogisticLearner
+from pmdc.learners.logistic.logistic import LogisticLearner
+from pmdc.learners.partition import Partition
+from pmdc.learners.protocols import TINY
 from pmdc.learners.starts import WarmStarts
-from pmdc.partition import Partition
 from problems import numbers
 
 
@@ -483,7 +483,7 @@ def test_leave_one_out_where_all_values_are_rare(C):
 
 @pytest.mark.parametrize(("C", "parents"), [(1.0, (1,)), (100.0, ())])
 def test_where_there_are_too_many_coefficients_folds_are_left_out(C, parents, monkeypatch):
-    monkeypatch.setattr("pmdc.learners.logistic._MOST", 2)
+    monkeypatch.setattr("pmdc.learners.logistic.logistic._MOST", 2)
     X, y = problem("plain", 120, 2, 3)
     codes, sizes = np.column_stack([y, np.r_[2, np.arange(119) % 2]]), (3, 3)
     learner = make_learner(Logistic(C=C), numbers(X), np.ones(120), weighted=False)

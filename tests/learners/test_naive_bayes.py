@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import load, make_network
 from pmdc.learners import LocalTask, NaiveBayes, make_learner
-from pmdc.learners.estimator import EstimatorLearner
-from pmdc.learners.naive_bayes import NaiveBayesLearner
-from pmdc.partition import Partition
-from pmdc.table import Features
+from pmdc.learners.clones import EstimatorLearner
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesLearner
+from pmdc.learners.partition import Partition
+from pmdc.table.features import Features
 from problems import numbers
 
 

@@ -18,7 +18,7 @@ from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
 from pmdc.inference import JointDistribution
 from pmdc.report import html
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 EVIL = "<script>alert('x')</script>"
 

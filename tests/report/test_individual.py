@@ -17,7 +17,7 @@ from pmdc import ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
 from pmdc.inference import JointDistribution, OutcomeDistribution
 from pmdc.report.individual import panels_of, percent
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
-from pmdc.chosen import losses_without
+from pmdc.candidates.families import Family
 from pmdc.datasets import make_network
-from pmdc.families import Family
 from pmdc.learners import NaiveBayes
+from pmdc.network.summary import losses_without
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from pmdc.inference import JointDistribution
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 
 @pytest.fixture(autouse=True)

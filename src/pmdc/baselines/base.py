@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.base import MultiDimensionalClassifier
-from pmdc.inference.decisions import LossLike
+from pmdc._support.arrays import Codes, Floats
+from pmdc.decisions.decide import LossLike
+from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.learners import make_learner
-from pmdc.learners.base import LocalTask, Preparation
 from pmdc.learners.groups import GroupedLearner, one_thread
-from pmdc.network import Node, fit_root
-from pmdc.partition import Partition
-from pmdc.table import Codes, Features, Floats
+from pmdc.learners.partition import Partition
+from pmdc.learners.protocols import LocalTask, Preparation
+from pmdc.network.network import Node, fit_root
+from pmdc.table.features import Features
 
 if TYPE_CHECKING:
     import networkx

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pmdc._support.arrays import Codes, Floats
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.inference import JointDistribution
-from pmdc.table import Codes, Features, Floats
+from pmdc.table.features import Features
 
 if TYPE_CHECKING:
     import networkx

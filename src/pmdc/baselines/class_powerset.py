@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmdc._support.arrays import Codes, Floats
 from pmdc.baselines.base import Baseline, no_codes
+from pmdc.decisions.decide import LossLike
 from pmdc.inference import OutcomeDistribution
-from pmdc.inference.decisions import LossLike
-from pmdc.table import Codes, Features, Floats
+from pmdc.table.features import Features
 
 if TYPE_CHECKING:
     import networkx

@@ -387,11 +387,11 @@ def benchmark(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try failed cells again")] = False,
 ) -> None:
     """Compare methods by cross-validation; a run that was stopped is continued."""
+    from pmdc._support.extras import require
     from pmdc.cli.running import BadInput, shield_workers
     from pmdc.evaluation.report import write_report
     from pmdc.evaluation.runner import benchmark as run
     from pmdc.evaluation.runner import origins
-    from pmdc.extras import require
 
     try:
         for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work

@@ -16,9 +16,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from pmdc._support.progress import watching
 from pmdc.cli.judging import Judgement, Losses, Mean
 from pmdc.cli.kinds import Kind
-from pmdc.progress import watching
 
 _PLAIN_FEATURES = 20
 """More features of a kind than this that need no remark are shown together."""

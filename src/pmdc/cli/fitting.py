@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmdc._support.progress import tell_phase
 from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_losses, structure_json, structure_words
 from pmdc.cli.judging import Judgement, as_json, judge
 from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.models import save_model
 from pmdc.cli.running import BadInput, shield_workers, work
-from pmdc.progress import tell_phase
 from pmdc.table_files import STANDARD_STREAM, Format, check_output, read_table
 
 if TYPE_CHECKING:
-    from pmdc.table import Codes
+    from pmdc._support.arrays import Codes
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.progress import tell_step
+from pmdc._support.progress import tell_step
 
 if TYPE_CHECKING:
-    from pmdc.table import Codes, Floats
+    from pmdc._support.arrays import Codes, Floats
 
 ROWS = 2048
 """Rows that are asked about together."""
@@ -93,7 +93,7 @@ def judge(model: Any, X: Any, Y: Any, frequencies: Codes | None = None) -> Judge
         Codes of other rows, from which the baseline takes its frequencies; by default the rows themselves.
     """
     from pmdc import metrics
-    from pmdc.columns import UNKNOWN
+    from pmdc.table.columns import UNKNOWN
 
     table = model._classes
     truth = table.encode(Y, unknown="mark")
@@ -144,7 +144,7 @@ def _constant(truth: Codes, known: Codes, sizes: tuple[int, ...], smooth: bool) 
 
     The frequencies of other rows are smoothed (one row more for each state), so that none is zero.
     """
-    from pmdc.columns import UNKNOWN
+    from pmdc.table.columns import UNKNOWN
 
     right, logs = [], np.zeros(len(truth))
     for own, column, size in zip(truth.T, known.T, sizes, strict=True):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import shorten
+from pmdc._support.checks import shorten
+from pmdc._support.extras import require
 from pmdc.cli.running import BadInput
-from pmdc.extras import require
 from pmdc.table_files import Cells, TableFile
 
 Mask = npt.NDArray[np.bool_]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import shorten, suggest
+from pmdc._support.checks import shorten, suggest
+from pmdc._support.extras import require
 from pmdc.cli.kinds import first_odd, missing_words, quoted, signs_advice, told_left_out
 from pmdc.cli.running import BadInput
-from pmdc.extras import require
 from pmdc.table_files import TableFile
 
 

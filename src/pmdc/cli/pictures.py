@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pmdc.extras import require
+from pmdc._support.atomic_files import replacing
+from pmdc._support.extras import require
 from pmdc.table_files import check_output
-from pmdc.writing import replacing
 
 PICTURES = (".svg", ".png", ".pdf")
 GRAPHS = (*PICTURES, ".dot", ".gv", ".graphml")

@@ -11,14 +11,14 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from pmdc.checks import shorten
+from pmdc._support.checks import shorten
+from pmdc._support.extras import require
 from pmdc.cli.display import Screen
 from pmdc.cli.judging import blocks, rows_of
 from pmdc.cli.kinds import chosen
 from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model
 from pmdc.cli.running import BadInput, work
-from pmdc.extras import require
 from pmdc.table_files import EXCEL, STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
 
 _OF_TOP = ("row", "rank", "probability")
@@ -78,7 +78,7 @@ def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
         if loss is not None:
             model._check_loss(loss)
             if loss not in model._own_decisions:
-                from pmdc.inference.decisions import resolve
+                from pmdc.decisions.decide import resolve
 
                 resolve(loss).check(model._classes)
     except (ValueError, TypeError) as error:
@@ -140,7 +140,7 @@ def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[
 
 
 def _whole_batch(model: Any, loss: Any) -> bool:
-    from pmdc.inference.decisions import resolve
+    from pmdc.decisions.decide import resolve
 
     return not (isinstance(loss, str) and loss in model._own_decisions) and resolve(loss).whole_batch
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 
 _VARIABLE = "PMDC_DATA"
 _DEFAULT = Path("../shared/data")

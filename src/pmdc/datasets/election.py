@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.utils import Bunch
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 
 _EDUCATION = (
     "8 grades or less",

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch, check_random_state
 
-from pmdc.columns import Codes, Floats
-from pmdc.extras import require
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.extras import require
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -160,7 +160,7 @@ class TrueNetwork:
         """The true conditional joint distribution of the class variables for each row of X."""
         pd = require("pandas")
         from pmdc.inference.distribution import JointDistribution
-        from pmdc.table import ClassTable
+        from pmdc.table.classes import ClassTable
 
         # One row is enough, because the categorical type declares all states.
         declaration = pd.DataFrame({name: _categorical([0], states) for name, states in self.classes.items()})

@@ -30,7 +30,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 from pmdc.learners import Logistic, NaiveBayes
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 ESTIMATORS: dict[str, Callable[[], BaseEstimator]] = {
     "logistic": Logistic,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmdc._support.extras import require
 from pmdc.evaluation.statistics import average_ranks, critical_difference
-from pmdc.extras import require
 from pmdc.report.calibration import draw_curves
 from pmdc.report.canvas import COLOURS, GREY
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmdc._support.extras import require
 from pmdc.evaluation import plots
 from pmdc.evaluation.statistics import compare, conover, friedman, nemenyi
 from pmdc.evaluation.store import Store
 from pmdc.evaluation.tables import ComparisonTable, comparison_table
-from pmdc.extras import require
 from pmdc.metrics import Reliability
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from pmdc import metrics
-from pmdc.checks import check_count
+from pmdc._support.arrays import Codes
+from pmdc._support.checks import check_count
+from pmdc._support.extras import require
 from pmdc.datasets import available, load
 from pmdc.evaluation.methods import ESTIMATORS, FAMILIES
 from pmdc.evaluation.store import Record, Store
-from pmdc.extras import require
 from pmdc.model_selection import MultiStratifiedKFold
-from pmdc.table import Codes
 from pmdc.table_files import SUFFIXES, read_table
 
 QUICK_SETS = ("edm", "enb", "flare1")

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from pmdc.checks import check_count, suggest
-from pmdc.extras import require
+from pmdc._support.checks import check_count, suggest
+from pmdc._support.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -133,7 +133,7 @@ class Store:
 
     def frame(self) -> pd.DataFrame:
         """All records as a pandas DataFrame, sorted by key."""
-        from pmdc.extras import require
+        from pmdc._support.extras import require
 
         with closing(self._connect()) as connection:
             query = "SELECT * FROM records ORDER BY data_set, fold, method, estimator"

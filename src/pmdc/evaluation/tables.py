@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.checks import check_count, shorten
+from pmdc._support.checks import check_count, shorten
+from pmdc._support.extras import require
 from pmdc.evaluation.statistics import ranks
-from pmdc.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

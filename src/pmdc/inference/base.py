@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from pmdc.checks import check_count
-from pmdc.columns import MISSING, UNKNOWN, Array, Codes, Floats
-from pmdc.inference.evidence import read_evidence, variable_number
-from pmdc.inference.junction_tree import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc._support.arrays import Array, Codes, Floats
+from pmdc._support.checks import check_count
+from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError, read_evidence, variable_number
+from pmdc.table.columns import MISSING, UNKNOWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pmdc.inference.decisions import Decision, LossLike
+    from pmdc.decisions.decide import Decision, LossLike
     from pmdc.inference.outcomes import OutcomeDistribution
 
 __all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "Top", "draw"]
@@ -318,7 +318,7 @@ class BaseDistribution(ABC):
         Parameters
         ----------
         loss : str, loss object or callable
-            As in `pmdc.inference.decide`.
+            As in `pmdc.decisions.decide`.
         random_state : int, RandomState instance or None
             For losses whose expectation is estimated from draws.
 
@@ -327,7 +327,7 @@ class BaseDistribution(ABC):
         Decision
             A named tuple: `outcome`, `expected_loss`, `standard_error` and `proved`.
         """
-        from pmdc.inference.decisions import decide
+        from pmdc.decisions.decide import decide
 
         return decide(self, loss, random_state)
 

@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.inference.base import (
-    BaseDistribution,
-    ClassTable,
-    Codes,
-    Floats,
-    contradicts,
-    draw,
-    merge_evidence,
-)
-from pmdc.inference.junction_tree import (
-    NO_EVIDENCE,
-    ImpossibleEvidenceError,
-    JunctionTree,
-    check_tables,
-    outcome_log_prob,
-)
+from pmdc._support.arrays import Codes, Floats
+from pmdc.inference.base import BaseDistribution, ClassTable, contradicts, draw, merge_evidence
+from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc.inference.junction_tree import JunctionTree, check_tables, outcome_log_prob
 from pmdc.inference.outcomes import OutcomeDistribution
 
 if TYPE_CHECKING:

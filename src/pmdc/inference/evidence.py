@@ -8,9 +8,23 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from pmdc.checks import shorten, suggest
-from pmdc.columns import MISSING, UNKNOWN, Array, Codes, as_objects, encode_values, is_missing, show
-from pmdc.inference.junction_tree import NO_EVIDENCE
+from pmdc._support.arrays import Array, Codes
+from pmdc._support.checks import shorten, suggest
+from pmdc.table.columns import MISSING, UNKNOWN, as_objects, encode_values, is_missing, show
+
+NO_EVIDENCE = -1
+"""The code of a class variable about which nothing is known."""
+
+
+class ImpossibleEvidenceError(ValueError):
+    """What is given has probability zero, so nothing follows from it."""
+
+    def __init__(self, row: int, why: str = "has probability zero"):
+        super().__init__(f"given: in row {row} the evidence {why}, so nothing follows from it. Change it.")
+        self.row, self.why = row, why
+
+    def __reduce__(self) -> tuple[type, tuple[int, str]]:
+        return ImpossibleEvidenceError, (self.row, self.why)
 
 
 def variable_number(class_table: Any, argument: str, name: Any) -> int:

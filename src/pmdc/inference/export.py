@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 
 if TYPE_CHECKING:
     from pmdc.inference.distribution import JointDistribution

@@ -23,52 +23,50 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.columns import Codes, Floats
+from pmdc._support.arrays import Codes, Floats
 from pmdc.inference.elimination import eliminate, moral_graph
+from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
 
 if TYPE_CHECKING:
     from pmdc.inference.kernels import Plan, Projection
 
 Marks = npt.NDArray[np.bool_]
 
+
 MEMORY_BUDGET = 2**30
 """Bytes that inference may use besides its input and output, unless told otherwise."""
 
+
 _BLOCK_BYTES = 2**21
+
+
 _BLOCK_ROWS = 32, 128
 """Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
 loops run over the rows of a block."""
+
+
 _CHUNK_BYTES = 2**23
 """A thread takes as many blocks at once as have tables of about this size."""
+
 
 _MOST_VARIANTS = 100
 """Trees for groups of class variables that are kept for the next time they are asked for."""
 
+
 _WORK_FOR_THREADS = 2**22
 """Cells of all rows from which on threads are worth starting: some 20 ms of work."""
 
+
 TOTAL_TOLERANCE = 1e-5
 """How far from one the probability of a row may add up: enough for tables that once were float32."""
+
+
 TIE_TOLERANCE = 1e-12
 """Log probabilities that differ by no more than rounding, relative to their size, are equal."""
-
-NO_EVIDENCE = -1
-"""The code of a class variable about which nothing is known."""
 
 
 class NetworkTooWideError(ValueError):
     """Exact inference in this network needs more memory for a single row than the budget allows."""
-
-
-class ImpossibleEvidenceError(ValueError):
-    """What is given has probability zero, so nothing follows from it."""
-
-    def __init__(self, row: int, why: str = "has probability zero"):
-        super().__init__(f"given: in row {row} the evidence {why}, so nothing follows from it. Change it.")
-        self.row, self.why = row, why
-
-    def __reduce__(self) -> tuple[type, tuple[int, str]]:
-        return ImpossibleEvidenceError, (self.row, self.why)
 
 
 @dataclass(frozen=True)
@@ -593,6 +591,8 @@ class JunctionTree:
 
 _SPARE: list[Floats] = []
 """Buffers of the last calls. Memory that is new in every call costs as much as the work on small batches."""
+
+
 _MOST_SPARE, _LARGEST_SPARE = 4, 2**24
 
 
@@ -632,9 +632,6 @@ def outcome_log_prob(
     for k, table in enumerate(tables):
         total += table[(every, *(codes[:, p] for p in parents[k]), codes[:, k])]
     return total
-
-
-# Checks ---------------------------------------------------------------------------------------------------
 
 
 def _check_structure(sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> None:

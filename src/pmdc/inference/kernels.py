@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.columns import Codes, Floats
-from pmdc.compiled import compiled
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.compiled import compiled
 
 Marks = npt.NDArray[np.bool_]
 

@@ -17,15 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from pmdc.inference.base import (
-    BaseDistribution,
-    ClassTable,
-    Codes,
-    Floats,
-    contradicts,
-    merge_evidence,
-)
-from pmdc.inference.junction_tree import NO_EVIDENCE, TOTAL_TOLERANCE, ImpossibleEvidenceError
+from pmdc._support.arrays import Codes, Floats
+from pmdc.inference.base import BaseDistribution, ClassTable, contradicts, merge_evidence
+from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc.inference.junction_tree import TOTAL_TOLERANCE
 
 
 class OutcomeDistribution(BaseDistribution):

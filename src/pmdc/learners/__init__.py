@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_random_state
 
-from pmdc.learners.base import LocalLearner, LocalModels, LocalTask
-from pmdc.learners.estimator import EstimatorLearner, random_states
-from pmdc.learners.logistic import Logistic, LogisticLearner
-from pmdc.learners.naive_bayes import NaiveBayes, NaiveBayesLearner
-from pmdc.table import Features, Floats
+from pmdc._support.arrays import Floats
+from pmdc.learners.clones import EstimatorLearner, random_states
+from pmdc.learners.logistic.logistic import Logistic, LogisticLearner
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayes, NaiveBayesLearner
+from pmdc.learners.protocols import LocalLearner, LocalModels, LocalTask
+from pmdc.table.features import Features
 
 __all__ = ["LocalLearner", "LocalModels", "LocalTask", "Logistic", "NaiveBayes", "make_learner"]
 

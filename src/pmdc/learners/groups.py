@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from pmdc.learners.base import TINY, LocalTask, Preparation, Start
+from pmdc._support.arrays import Array, Codes, Floats
 from pmdc.learners.inputs import Joining
-from pmdc.table import Array, Codes, Floats
+from pmdc.learners.protocols import TINY, LocalTask, Preparation, Start
 
 
 @dataclass(frozen=True)

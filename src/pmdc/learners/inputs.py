@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmdc.table import Array, Codes, Features, Floats
+from pmdc._support.arrays import Array, Codes, Floats
+from pmdc.table.features import Features
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pmdc.families import Family
+from pmdc.candidates.families import Family
 
 _MOST_BYTES = 2**27
 """The most memory that is kept for starts (128 MiB); families beyond it start from nothing."""

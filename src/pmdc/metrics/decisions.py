@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import shorten
-from pmdc.columns import Column, show
+from pmdc._support.checks import shorten
 from pmdc.metrics.reading import frame_names, mean_of_rows, read_outcomes
+from pmdc.table.columns import Column, show
 
 
 def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:

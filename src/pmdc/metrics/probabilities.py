@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import check_count
-from pmdc.columns import UNKNOWN, Codes, Column, Floats, as_objects, encode_values, show
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.checks import check_count
 from pmdc.inference.base import BaseDistribution
 from pmdc.metrics.reading import mean_of_rows, read_outcomes
-from pmdc.table import read_weights
+from pmdc.table.columns import UNKNOWN, Column, as_objects, encode_values, show
+from pmdc.table.rows import read_weights
 
 _TOLERANCE = 1e-4
 """How far probabilities may be from adding up to one: classifiers that calculate in single precision are welcome."""

@@ -7,8 +7,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from pmdc.columns import Array, Column, Floats, as_objects, read_columns
-from pmdc.table import read_weights
+from pmdc._support.arrays import Array, Floats
+from pmdc.table.columns import Column, as_objects, read_columns
+from pmdc.table.rows import read_weights
 
 
 def read_outcomes(data: Any, argument: str) -> list[Column]:

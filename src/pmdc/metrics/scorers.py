@@ -25,10 +25,10 @@ import narwhals as nw
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from pmdc.inference.decisions import LOSSES
+from pmdc.decisions.decide import LOSSES
 from pmdc.metrics.decisions import hamming_loss, sub_exact_loss, subset_loss
 from pmdc.metrics.probabilities import brier_score, expected_calibration_error, joint_log_loss, marginal_log_loss
-from pmdc.table import ClassTable
+from pmdc.table.classes import ClassTable
 
 
 class Scorer(ABC):

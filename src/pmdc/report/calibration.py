@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 from pmdc.metrics import Reliability, expected_calibration_error, reliability
 from pmdc.report.canvas import COLOURS, GREY, LIGHT_GREY, contrast, printable, pyplot_figure, set_title
 
@@ -63,7 +63,7 @@ def plot_calibration(
     >>> model = GBNC(max_parents=1).fit(data.X[:200], data.Y[:200])
     >>> ax = plot_calibration(model, data.X[200:], data.Y[200:])
     """
-    from pmdc.base import MultiDimensionalClassifier
+    from pmdc.estimator import MultiDimensionalClassifier
 
     require("matplotlib.patches")
     if not isinstance(model, MultiDimensionalClassifier):

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from pmdc.checks import shorten
+from pmdc._support.checks import shorten
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -77,7 +77,7 @@ def graph_of(model: Any, argument: str) -> nx.DiGraph:
     """The graph of a fitted model, or the graph itself."""
     import networkx as nx
 
-    from pmdc.base import MultiDimensionalClassifier
+    from pmdc.estimator import MultiDimensionalClassifier
 
     if isinstance(model, nx.DiGraph):
         return model

@@ -10,11 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pmdc.checks import check_choice
+from pmdc._support.atomic_files import replacing
+from pmdc._support.checks import check_choice
 from pmdc.report.canvas import figure_of, plain_figure
 from pmdc.report.consensus import graph_of
 from pmdc.report.graph import draw_in
-from pmdc.writing import replacing
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmdc.extras import require
+from pmdc._support.extras import require
 from pmdc.report.canvas import (
     FONT_SIZE,
     LINE_HEIGHT,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pmdc.extras import require
-from pmdc.inference.decisions import LossLike, choose, resolve
-from pmdc.inference.junction_tree import NO_EVIDENCE
+from pmdc._support.extras import require
+from pmdc.decisions.decide import LossLike, choose, resolve
+from pmdc.inference.evidence import NO_EVIDENCE
 from pmdc.report.canvas import (
     FONT_SIZE,
     LINE_HEIGHT,

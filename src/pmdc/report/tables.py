@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc.checks import check_count
-from pmdc.extras import require
+from pmdc._support.checks import check_count
+from pmdc._support.extras import require
 from pmdc.report.canvas import contrast, families, lines_of, printable, pyplot_figure, set_title, text_width
 from pmdc.report.individual import percent
 

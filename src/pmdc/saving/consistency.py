@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from pmdc.base import MultiDimensionalClassifier
+from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.classifier import GBNC
+from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference.junction_tree import JunctionTree
 from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.estimator import EstimatorModels
+from pmdc.learners.clones import EstimatorModels
 from pmdc.learners.groups import GroupedModels
 from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
-from pmdc.learners.logistic import LogisticModels
-from pmdc.learners.naive_bayes import NaiveBayesModels
-from pmdc.network import Level, Network, Node
-from pmdc.partition import Configurations
-from pmdc.table import Array, Features, FeatureTable
+from pmdc.learners.logistic.logistic import LogisticModels
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
+from pmdc.learners.partition import Configurations
+from pmdc.network.network import Level, Network, Node
+from pmdc.table.features import Features, FeatureTable
 
 
 def check(*objects: Any) -> None:

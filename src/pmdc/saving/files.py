@@ -16,13 +16,13 @@ from typing import Any, BinaryIO
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pmdc.base import MultiDimensionalClassifier
-from pmdc.extras import require
+from pmdc._support.atomic_files import is_special, replacing
+from pmdc._support.extras import require
+from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.saving.consistency import check
 from pmdc.saving.plain import MODELS, Reader, Writer
 from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
-from pmdc.writing import is_special, replacing
 
 FORMAT = 1
 """The version of the format. A change of the plain data raises it; `_read` then brings older data up to date."""

@@ -16,18 +16,18 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from pmdc.base import MultiDimensionalClassifier
+from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.baselines.classifier_chain import Chain
+from pmdc.candidates.families import Family
 from pmdc.classifier import GBNC
-from pmdc.columns import Array, as_objects
-from pmdc.families import Family
-from pmdc.inference.f_measure import FMeasure
+from pmdc.decisions.f_measure import FMeasure
+from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
+from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
+from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference.junction_tree import JunctionTree
-from pmdc.inference.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
-from pmdc.inference.search import CustomLoss, SubExactLoss
 from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.estimator import EstimatorModels, PartModel
+from pmdc.learners.clones import EstimatorModels, PartModel
 from pmdc.learners.inputs import (
     Affine,
     CodesBehind,
@@ -37,14 +37,16 @@ from pmdc.learners.inputs import (
     Rotated,
     codes_behind,
 )
-from pmdc.learners.logistic import LogisticModels
-from pmdc.learners.naive_bayes import NaiveBayesModels
+from pmdc.learners.logistic.logistic import LogisticModels
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
+from pmdc.learners.partition import Configurations
 from pmdc.model_selection import MultiStratifiedKFold
-from pmdc.network import Level, Network, Node
-from pmdc.partition import Configurations
+from pmdc.network.network import Level, Network, Node
 from pmdc.saving.values import VALUES, column_fields, make_column, value_name
 from pmdc.search import Structure
-from pmdc.table import ClassTable, FeatureTable
+from pmdc.table.classes import ClassTable
+from pmdc.table.columns import as_objects
+from pmdc.table.features import FeatureTable
 
 Plain = Any
 """What JSON has."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
-from pmdc.learners.logistic import LogisticModels
-from pmdc.learners.naive_bayes import NaiveBayesModels
-from pmdc.table import FeatureTable
+from pmdc.learners.logistic.logistic import LogisticModels
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
+from pmdc.table.features import FeatureTable
 
 _OWN = (
     Logistic,

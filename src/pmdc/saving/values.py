@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 import narwhals as nw
 import numpy as np
 
-from pmdc.columns import as_objects
-from pmdc.extras import require
+from pmdc._support.extras import require
+from pmdc.table.columns import as_objects
 
 
 class CannotSaveError(ValueError):

@@ -25,7 +25,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pmdc.compiled import compiled
+from pmdc._support.compiled import compiled
 
 from .problem import members
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.compiled import compiled
+from pmdc._support.compiled import compiled
 
 from .problem import Outcome, Problem
 from .progress import Watch

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.compiled import compiled
+from pmdc._support.compiled import compiled
 
 from .problem import Outcome, Problem
 from .progress import Watch

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmdc.checks import suggest
-from pmdc.extras import require
+from pmdc._support.checks import suggest
+from pmdc._support.extras import require
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

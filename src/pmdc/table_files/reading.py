@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pmdc.checks import suggest
-from pmdc.extras import require
+from pmdc._support.checks import suggest
+from pmdc._support.extras import require
 from pmdc.table_files.columns import Cells, Codes, Format, TableFile, TableFileError
 
 STANDARD_STREAM = "-"

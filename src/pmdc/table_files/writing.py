@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pmdc.extras import require
+from pmdc._support.atomic_files import is_special, replacing
+from pmdc._support.extras import require
 from pmdc.table_files.columns import TableFileError
 from pmdc.table_files.reading import EXCEL, STANDARD_STREAM, SUFFIXES
-from pmdc.writing import is_special, replacing
 
 
 def check_output(path: str | Path, *, overwrite: bool, suffixes: Sequence[str] = SUFFIXES, option: str = "-o") -> None:

@@ -1,0 +1,1 @@
+"""What every stage uses and no stage owns: checks, compilation, workers, progress, files."""

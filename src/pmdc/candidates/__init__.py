@@ -1,0 +1,1 @@
+"""Stage 3: which families are worth a score."""

@@ -1,0 +1,110 @@
+"""Which parent sets need no score (the Lemma and the Definition of the appendix)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+
+import numpy as np
+
+from pmdc._support.checks import check_choice
+from pmdc.candidates.families import ParentSet
+from pmdc.candidates.rules import ParentRules
+
+ScoreTable = dict[ParentSet, float]
+
+
+class NoPruning:
+    """Every set is scored."""
+
+    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
+        return list(sets)
+
+    def record(self, child: int, parents: ParentSet, score: float) -> None:
+        pass
+
+    def table(self, child: int, scores: ScoreTable) -> ScoreTable:
+        return scores
+
+
+@dataclass
+class LemmaPruning:
+    """The Lemma of the appendix: discard D' when a subset D has S(Y, D) >= -pen(D').
+
+    C(Y, D') <= 0, so S(Y, D') <= -pen(D') <= S(Y, D), and D can stand wherever D' does without closing a
+    cycle: the optimum is preserved. Nothing is assumed of the penalty, each set is compared with its own, and
+    subsets that break a required edge are never visited, so they cannot prune.
+    """
+
+    rules: Sequence[ParentRules]
+    best: dict[tuple[int, ParentSet], float] = field(default_factory=dict)
+    """Greatest score among the subsets of a set, itself included."""
+
+    def _best_subset(self, child: int, parents: ParentSet) -> float:
+        required = self.rules[child].required
+        subsets = (parents[:i] + parents[i + 1 :] for i, v in enumerate(parents) if v not in required)
+        return max((self.best[child, subset] for subset in subsets), default=-np.inf)
+
+    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
+        kept = []
+        for parents, penalty in zip(sets, penalties, strict=True):
+            bound = self.best[child, parents] = self._best_subset(child, parents)
+            if bound < -penalty or np.isneginf(bound):
+                kept.append(parents)
+        return kept
+
+    def record(self, child: int, parents: ParentSet, score: float) -> None:
+        self.best[child, parents] = max(self.best[child, parents], score)
+
+    def table(self, child: int, scores: ScoreTable) -> ScoreTable:
+        return scores
+
+
+@dataclass
+class DefinitionPruning:
+    """The paper's refinement, read literally (Definition and Algorithm 3): a heuristic.
+
+    When the best subset D* of D' has S(Y, D*) >= -pen(D'), all supersets of D* are discarded, not only D' and
+    its supersets. A superset of D* that is none of D' may have had the greatest score: the optimum can be lost.
+    """
+
+    rules: Sequence[ParentRules]
+    scores: dict[int, ScoreTable] = field(default_factory=dict)
+    stars: dict[int, set[frozenset[int]]] = field(default_factory=dict)
+
+    def _discarded(self, child: int, parents: ParentSet) -> bool:
+        return any(star < frozenset(parents) for star in self.stars.get(child, ()))
+
+    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
+        known = self.scores.setdefault(child, {})
+        for parents, penalty in zip(sets, penalties, strict=True):
+            if self._discarded(child, parents):
+                continue
+            subsets = chain.from_iterable(combinations(parents, size) for size in range(len(parents)))
+            alive = [s for s in subsets if s in known and not self._discarded(child, s)]
+            star = max(alive, key=known.__getitem__, default=None)
+            if star is not None and known[star] >= -penalty:
+                self.stars.setdefault(child, set()).add(frozenset(star))
+        return [parents for parents in sets if not self._discarded(child, parents)]
+
+    def record(self, child: int, parents: ParentSet, score: float) -> None:
+        self.scores.setdefault(child, {})[parents] = score
+
+    def table(self, child: int, scores: ScoreTable) -> ScoreTable:
+        return {parents: score for parents, score in scores.items() if not self._discarded(child, parents)}
+
+
+PRUNING = ("lemma", "definition", None)
+
+
+Pruning = NoPruning | LemmaPruning | DefinitionPruning
+
+
+def make_pruning(prune: str | None, rules: Sequence[ParentRules]) -> Pruning:
+    if prune is None:
+        return NoPruning()
+    if prune == "lemma":
+        return LemmaPruning(rules)
+    check_choice("prune", prune, PRUNING)
+    return DefinitionPruning(rules)

@@ -1,0 +1,123 @@
+"""Bayes-optimal decisions: the prediction with the least expected loss (Section 4 of the paper).
+
+The model is not trained for a loss: each decision is taken from the same joint distribution. `losses.py` has the
+losses that decompose over class variables or groups of them, `f_measure.py` the F-measures, and `search.py` those for
+which outcomes must be searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from pmdc._support.arrays import Floats
+from pmdc._support.checks import check_choice
+from pmdc.decisions.f_measure import FMeasure
+from pmdc.decisions.losses import BlockLoss, Choice, CostLoss, HammingLoss, Loss, SubsetLoss
+from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
+from pmdc.inference.base import BaseDistribution
+
+LossLike = str | Loss | Callable[..., Any]
+
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "hamming": HammingLoss,
+    "subset": SubsetLoss,
+    "sub-exact": SubExactLoss,
+    "f1_samples": lambda: FMeasure("samples"),
+    "f1_macro": lambda: FMeasure("macro"),
+    "f1_micro": lambda: FMeasure("micro"),
+}
+"""The losses that have a name."""
+
+__all__ = [
+    "LOSSES",
+    "BlockLoss",
+    "CostLoss",
+    "CustomLoss",
+    "Decision",
+    "FMeasure",
+    "Loss",
+    "LossLike",
+    "choose",
+    "decide",
+    "resolve",
+]
+
+
+class Decision(NamedTuple):
+    """The prediction of least expected loss for each row."""
+
+    outcome: Any
+    """The states, in the kind of container that the class variables came in."""
+    expected_loss: Floats
+    """The expected loss of the prediction (its risk), shape (n_rows,); the same for all rows where the loss is one of
+    the whole batch."""
+    standard_error: Floats
+    """Of the expected loss where it is estimated from draws; zero where it is exact."""
+    proved: npt.NDArray[np.bool_]
+    """Whether no outcome has a lower expected loss."""
+
+
+def resolve(loss: LossLike, extra: tuple[str, ...] = ()) -> Loss:
+    """The loss behind a name or a function; refuses what is neither."""
+    if isinstance(loss, Loss):
+        return loss
+    if callable(loss) and not isinstance(loss, type):
+        return CustomLoss(loss)
+    check_choice("loss", loss, (*LOSSES, *extra), ", or give a loss object or a function (y_true, y_pred)")
+    return LOSSES[str(loss)]()
+
+
+def choose(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0) -> Choice:
+    """As `decide`, in codes."""
+    resolved = resolve(loss)
+    resolved.check(distribution.class_table)
+    return resolved.choose(distribution, check_random_state(random_state))
+
+
+def decide(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0) -> Decision:
+    """The Bayes-optimal prediction for each row.
+
+    Parameters
+    ----------
+    distribution : JointDistribution or OutcomeDistribution
+        The distribution of the class variables in each row.
+    loss : str, loss object or callable
+        The loss whose expectation is minimised.
+
+        - "hamming": the share of class variables that are wrong; "subset": whether any of them is. `BlockLoss` is
+          between: groups of class variables, each wrong if any member is.
+        - `CostLoss`: costs for each class variable, by weights, cost matrices or distances of ordered states.
+        - "sub-exact": whether more than one class variable is wrong.
+        - "f1_samples", "f1_macro", "f1_micro" or `FMeasure`: one minus an F-measure, for binary class variables.
+        - a function ``loss(y_true, y_pred)`` of two outcomes, see `CustomLoss`.
+    random_state : int, RandomState instance or None
+        For losses whose expectation is estimated from draws.
+
+    Returns
+    -------
+    Decision
+        A named tuple: `outcome`, `expected_loss`, `standard_error` and `proved`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pmdc.inference import JointDistribution, decide
+    >>> from pmdc.table import ClassTable
+    >>> Y = ClassTable.fit(np.array([["no", "low"], ["yes", "high"]]))
+    >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.9, 0.1], [0.45, 0.55]]])]
+    >>> distribution = JointDistribution(Y, [(), (0,)], tables)
+    >>> decide(distribution, "subset").outcome
+    array([['no', 'high']], dtype='<U4')
+    >>> decision = decide(distribution, "hamming")
+    >>> decision.outcome
+    array([['yes', 'high']], dtype='<U4')
+    >>> decision.expected_loss
+    array([0.385])
+    """
+    choice = choose(distribution, loss, random_state)
+    return Decision(distribution.class_table.decode(choice.codes), *choice[1:])

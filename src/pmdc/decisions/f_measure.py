@@ -1,0 +1,224 @@
+"""F-measures of binary class variables, and the predictions that maximise their expectation.
+
+With S the number of positive cells and a prediction of m positive cells, F = 2 TP / (m + S), and for a given m the
+expectation is a sum over the predicted cells (Dembczyński, Waegeman, Cheng and Hüllermeier, "An exact algorithm for
+F-measure maximization", 2011):
+
+    E[F] = 2 sum over predicted cells c of E[Y_c / (m + S)].
+
+So for each m the best prediction takes the m cells with the greatest terms, and the best m is found by trying all.
+The terms follow from the generating function of S, as 1 / (m + s) is the integral of t^(m + s - 1) over t from 0 to 1:
+
+    E[Y_c / (m + S)] = integral of t^(m - 1) E[Y_c t^S] dt.
+
+E[Y_c t^S] is a sum-product with weight t on each positive state, and a polynomial in t. Gauss-Legendre quadrature with
+N nodes is therefore exact for N cells. Where N is large, fewer nodes do as well to rounding, since t^S is smooth; tests
+compare them.
+
+An F-measure of nothing predicted and nothing there is 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import roots_legendre
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.checks import check_choice
+from pmdc.decisions.losses import Choice, Loss
+from pmdc.inference.base import BaseDistribution, ClassTable
+
+_ALL_SIZES = 4096
+"""Up to so many cells all sizes of a micro-averaged prediction are tried."""
+_MOST_NUMBERS = 2**27
+"""Numbers that the terms of a micro-averaged decision may have (1 GiB); more cells are refused."""
+_CELLS = 2**20
+"""Numbers that the terms of some rows may have."""
+
+
+class FMeasure(Loss):
+    """One minus an F-measure of binary class variables.
+
+    Parameters
+    ----------
+    average : {"samples", "macro", "micro"}
+        "samples" is the F-measure of each row over its class variables. "macro" is the mean over class variables of the
+        F-measure over all rows of the batch, "micro" the F-measure over all cells of the batch: for these, the rows are
+        decided together, and the expected loss is that of the batch.
+    positive : state, or list with one state for each class variable, optional
+        Which state is the positive one. The default is the second, as in ``classes_[k][1]``.
+
+    Notes
+    -----
+    "samples" and "macro" are exact. "micro" is exact up to 4,096 cells (rows times class variables); above, sizes of
+    the prediction are searched from a coarse grid to a fine one, and `proved` is False. Some 50,000 cells are the most:
+    beyond, it is refused, and parts of the table must be decided on their own.
+
+    Examples
+    --------
+    >>> from pmdc.inference import FMeasure
+    >>> FMeasure("macro")
+    FMeasure(average='macro', positive=None)
+    """
+
+    def __init__(self, average: str = "samples", positive: Any = None):
+        self.average = average
+        self.positive = positive
+
+    @property
+    def whole_batch(self) -> bool:
+        return self.average != "samples"
+
+    def check(self, class_table: ClassTable) -> None:
+        check_choice("average", self.average, ("samples", "macro", "micro"))
+        self.positives(class_table)
+
+    def positives(self, class_table: ClassTable) -> Codes:
+        """The code of the positive state of each class variable."""
+        names, states = class_table.names, class_table.states
+        for name, known in zip(names, states, strict=True):
+            if len(known) != 2:
+                raise ValueError(
+                    f"An F-measure needs binary class variables; {name!r} has {len(known)} states "
+                    f"({', '.join(map(str, known[:5]))}{', ...' if len(known) > 5 else ''})."
+                )
+        if self.positive is None:
+            return np.ones(len(names), dtype=np.int64)
+        many = isinstance(self.positive, (list, np.ndarray))
+        wanted = list(self.positive) if many else [self.positive] * len(names)
+        if len(wanted) != len(names):
+            raise ValueError(
+                f"positive={self.positive!r} must be one state, or one for each of {len(names)} variables."
+            )
+        codes = []
+        for name, known, state in zip(names, states, wanted, strict=True):
+            if state not in known.tolist():
+                raise ValueError(f"positive: {state!r} is no state of {name!r}; its states are {known.tolist()}.")
+            codes.append(known.tolist().index(state))
+        return np.array(codes)
+
+    def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
+        positive = self.positives(distribution.class_table)
+        if not len(distribution):
+            return Choice.exact(np.empty((0, len(positive)), dtype=np.int64), np.empty(0))
+        decide = {"samples": _by_row, "macro": _by_variable, "micro": _by_cell}[self.average]
+        predicted, expected, proved = decide(distribution, positive)
+        codes = np.where(predicted, positive, 1 - positive)
+        n_rows = len(distribution)
+        return Choice(codes, np.clip(1 - expected, 0.0, 1.0), np.zeros(n_rows), np.full(n_rows, proved))
+
+
+def _nodes(n_cells: int) -> tuple[Floats, Floats]:
+    """Nodes and weights on (0, 1), as many as make the quadrature exact, or exact to rounding."""
+    count = min(n_cells, 64 + 8 * int(np.sqrt(2 * n_cells)))
+    nodes, weights = roots_legendre(max(count, 1))
+    return (nodes + 1) / 2, weights / 2
+
+
+def _generating(distribution: BaseDistribution, positive: Codes, t: float) -> tuple[Floats, Floats]:
+    """log E[t^S] of each row, S its number of positive states, and E[Y_k t^S] / E[t^S] for each class variable."""
+    weights = [np.where(np.arange(2) == code, t, 1.0) for code in positive]
+    log_total, marginals = distribution.tilted(weights)
+    shares = np.column_stack([marginal[:, code] for marginal, code in zip(marginals, positive, strict=True)])
+    return log_total, shares
+
+
+def _nothing(distribution: BaseDistribution, positive: Codes) -> Floats:
+    """The log probability that no state of a row is positive."""
+    return distribution.log_prob_codes(np.tile(1 - positive, (len(distribution), 1)))
+
+
+def _by_row(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    """In pieces that fit into memory: terms for all sizes take the square of the number of class variables."""
+    step = max(1, _CELLS // len(positive) ** 2)
+    pieces = [
+        _some_rows(distribution.rows(slice(start, start + step)), positive)
+        for start in range(0, len(distribution), step)
+    ]
+    return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), True
+
+
+def _some_rows(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats]:
+    n_rows, n_variables = len(distribution), len(positive)
+    sizes = np.arange(1, n_variables + 1)
+    terms = np.zeros((n_variables, n_rows, n_variables))  # size of the prediction, row, class variable
+    for t, weight in zip(*_nodes(n_variables), strict=True):
+        log_total, shares = _generating(distribution, positive, t)
+        terms += weight * np.exp(log_total + (sizes[:, None] - 1) * np.log(t))[:, :, None] * shares
+    order = np.argsort(-terms, axis=2, kind="stable")
+    best_first = np.take_along_axis(terms, order, axis=2)
+    values = 2 * np.cumsum(best_first, axis=2)[sizes - 1, :, sizes - 1]
+    values = np.vstack([np.exp(_nothing(distribution, positive)), values])
+    size = values.argmax(axis=0)
+    predicted = np.zeros((n_rows, n_variables), dtype=bool)
+    for row in np.flatnonzero(size):
+        predicted[row, order[size[row] - 1, row, : size[row]]] = True
+    return predicted, values.max(axis=0)
+
+
+def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    """Rows are independent, so a more probable cell has the greater term: only sizes are compared."""
+    n_rows = len(distribution)
+    predicted = np.zeros((n_rows, len(positive)), dtype=bool)
+    total = 0.0
+    nodes, weights = _nodes(n_rows)
+    for k, marginal in enumerate(distribution.marginals()):
+        p = marginal[:, positive[k]]
+        order = np.argsort(-p, kind="stable")
+        values = np.zeros(n_rows + 1)
+        with np.errstate(divide="ignore"):
+            values[0] = np.exp(np.log1p(-p).sum())
+        sizes = np.arange(1, n_rows + 1)
+        for t, weight in zip(nodes, weights, strict=True):
+            each = 1 - p[order] * (1 - t)  # E[t^Y] of each row
+            log_common = np.log(each).sum() + sizes * np.log(t)
+            values[1:] += 2 * weight * np.exp(log_common) * np.cumsum(p[order] / each)
+        size = int(values.argmax())
+        predicted[order[:size], k] = True
+        total += values[size]
+    return predicted, np.full(n_rows, total / len(positive)), True
+
+
+def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    n_rows, n_variables = len(distribution), len(positive)
+    n_cells = n_rows * n_variables
+    nodes, weights = _nodes(n_cells)
+    if n_cells * len(nodes) > _MOST_NUMBERS:
+        raise ValueError(
+            f"The micro-averaged F-measure of {n_rows} rows is decided for all of them together, which takes "
+            f"{8 * n_cells * len(nodes):,} bytes: decide for parts of the table."
+        )
+    shares = np.empty((n_cells, len(nodes)))  # E[Y_c t^S] / E[t^S]
+    log_total = np.empty(len(nodes))  # log E[t^S], S over all rows
+    for q, t in enumerate(nodes):
+        log_each, terms = _generating(distribution, positive, t)
+        shares[:, q] = terms.ravel()
+        log_total[q] = log_each.sum()
+
+    def values(sizes: Codes) -> Floats:
+        result = np.empty(len(sizes))
+        for start in range(0, len(sizes), 64):
+            some = sizes[start : start + 64]
+            terms = shares @ (weights * np.exp(log_total + (some[:, None] - 1) * np.log(nodes))).T
+            for i, size in enumerate(some):
+                result[start + i] = 2 * np.sort(terms[:, i])[n_cells - size :].sum()
+        return result
+
+    lowest, highest = 1, n_cells
+    step = 1 if n_cells <= _ALL_SIZES else n_cells // 256
+    while True:
+        sizes = np.arange(lowest, highest + 1, step)
+        found = values(sizes)
+        best = int(sizes[found.argmax()])
+        if step == 1:
+            break
+        lowest, highest, step = max(1, best - 2 * step), min(n_cells, best + 2 * step), max(1, step // 16)
+    nothing = float(np.exp(_nothing(distribution, positive).sum()))
+    predicted = np.zeros(n_cells, dtype=bool)
+    if found.max() > nothing:
+        terms = shares @ (weights * np.exp(log_total + (best - 1) * np.log(nodes)))
+        predicted[np.argsort(-terms, kind="stable")[:best]] = True
+    expected = max(float(found.max()), nothing)
+    return predicted.reshape(n_rows, n_variables), np.full(n_rows, expected), n_cells <= _ALL_SIZES

@@ -1,0 +1,287 @@
+"""Local models from any scikit-learn classifier with `predict_proba`, cloned for each configuration."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
+from pmdc.learners.protocols import TINY, LocalTask, Preparation, Start, fill_zeros, rows_by_part
+from pmdc.table.features import Features
+
+
+@dataclass(frozen=True)
+class PartModel:
+    """The model of one part: a classifier over the states seen there, or constant frequencies."""
+
+    states: Codes
+    frequencies: Floats
+    weight: float
+    classifier: Any | None
+
+    def log_proba(self, X: Floats, smooth: bool) -> Floats:
+        """log-probabilities of the part's own states."""
+        if self.classifier is None:
+            return np.broadcast_to(np.log(self.frequencies), (len(X), len(self.states)))
+        log_proba = _predict_log_proba(self.classifier, X, len(self.states))
+        return fill_zeros(log_proba, self.frequencies, self.weight) if smooth else log_proba
+
+
+@dataclass(frozen=True)
+class EstimatorModels:
+    """`LocalModels` made of one classifier for each part."""
+
+    n_states: int
+    models: Sequence[PartModel]
+    smooth: bool
+    join: Joining
+
+    def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
+        if input_codes is not None:
+            X = self.join(X, input_codes)
+        out = np.full((part.size, self.n_states), -np.inf)
+        columns = part.size // max(1, len(X))
+        for number, places in rows_by_part(part.ravel()):
+            model = self.models[number]
+            out[np.ix_(places, model.states)] = model.log_proba(X[places // columns], self.smooth)
+        return out.reshape(*part.shape, self.n_states)
+
+
+def random_states(estimator: BaseEstimator) -> dict[str, Any]:
+    """Every `random_state` of an estimator, nested ones included."""
+    parameters = sorted(estimator.get_params(deep=True).items())
+    return {name: value for name, value in parameters if name.split("__")[-1] == "random_state"}
+
+
+class EstimatorLearner:
+    """`LocalLearner` around a scikit-learn classifier.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier or None
+        Cloned for each part; None fits the frequencies of the states alone.
+    inputs : Features
+        Continuous and discrete inputs of the training rows. Without any, the frequencies of the states are all there
+        is to learn, whatever the estimator.
+    sample_weight : array of shape (n,)
+    sizes : sequence of int
+        The number of values of each discrete input; the estimator sees them as indicators.
+    weighted : bool
+        Whether weights were given; only then are they handed to the estimator.
+    seed : int
+        Where the random states of the clones come from. Each clone's state depends on its class variable, parent set
+        and part alone, never on the order of the work.
+    reseed : bool
+        Whether random states that the estimator was given are replaced too, or only those that are None.
+    smooth : bool
+        Whether states seen in a part may not get probability zero (`fill_zeros`).
+    paper : bool
+        Do as the paper's code for tables with discrete features: a part whose rows all agree in the continuous
+        features but not in the state is answered by the uniform distribution and adds nothing to the
+        log-likelihood.
+    min_max : bool
+        Whether inputs are scaled to [0, 1] over the training rows.
+    """
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None,
+        inputs: Features,
+        sample_weight: Floats,
+        sizes: Sequence[int] = (),
+        *,
+        weighted: bool = False,
+        seed: int = 0,
+        reseed: bool = False,
+        smooth: bool = True,
+        paper: bool = False,
+        min_max: bool = False,
+    ):
+        if estimator is not None and not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator={estimator!r} has no predict_proba: a local model must give probabilities. Choose "
+                "another classifier or wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        if estimator is not None and weighted and not has_fit_parameter(estimator, "sample_weight"):
+            raise TypeError(
+                f"sample_weight was given, but fit of estimator={estimator!r} does not take it. Choose another "
+                "classifier (weights are not passed into a Pipeline) or leave the weights out."
+            )
+        self.prepare: Preparation = Indicators(sizes)
+        self.X = self.prepare(inputs)
+        if min_max:
+            self.prepare = Indicators(sizes, Affine.min_max(self.X))
+            self.X = self.prepare(inputs)
+        self.estimator = estimator
+        self.sample_weight = sample_weight
+        self.weighted = weighted
+        self.seed = seed
+        self.reseed = reseed
+        self.smooth = smooth
+        self.paper = paper
+
+    def fit(self, task: LocalTask) -> EstimatorModels:
+        models = [model for model, _ in self._fit_parts(task)]
+        return EstimatorModels(task.n_states, models, self.smooth, self._joining(task))
+
+    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[EstimatorModels, None]:
+        return self.fit(task), None
+
+    def on(self, rows: Codes) -> EstimatorLearner:
+        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+        other = copy(self)
+        other.X, other.sample_weight = self.X[rows], self.sample_weight[rows]
+        return other
+
+    def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> None:
+        return None
+
+    @property
+    def has_out_of_bag(self) -> bool:
+        """Whether the estimator is an ensemble that can say what the members without a row think of it."""
+        parameters = {} if self.estimator is None else self.estimator.get_params(deep=False)
+        return "oob_score" in parameters and bool(parameters.get("bootstrap"))
+
+    def out_of_bag(self, task: LocalTask) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """log P(own state) of each row under the members of its part's ensemble that were fitted without it.
+
+        -inf where its part has no other row with its state, or where all members have seen it; beside it stands whether
+        there is an answer, which there is not in the latter case.
+        """
+        some = copy(self)
+        some.estimator = clone(self.estimator).set_params(oob_score=True)
+        out, answered = np.full(len(task.codes), -np.inf), np.ones(len(task.codes), dtype=bool)
+        # A member that has seen every row, or none, is nothing to be told of here.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            warnings.filterwarnings("ignore", message="invalid value encountered in divide")
+            models = some.fit(task).models
+        for (_, rows), model in zip(rows_by_part(task.partition.part), models, strict=True):
+            place = np.searchsorted(model.states, task.codes[rows])
+            if model.classifier is None:  # frequencies: leave the row out of them
+                weights = self.sample_weight[rows]
+                own, total = model.frequencies[place] * model.weight - weights, model.weight - weights
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    out[rows] = np.where(total > 1e-12 * model.weight, np.log(np.maximum(own / total, 0.0)), -np.inf)
+                continue
+            proba = np.asarray(model.classifier.oob_decision_function_, dtype=float)
+            known = np.isfinite(proba).all(axis=1) & (proba.sum(axis=1) > 0)
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(proba[known])
+            log_proba = fill_zeros(log_proba, model.frequencies, model.weight)
+            out[rows[known]] = log_proba[np.arange(len(log_proba)), place[known]]
+            alone = np.bincount(place, minlength=len(model.states))[place] == 1
+            out[rows[alone]] = -np.inf
+            answered[rows] = known | alone
+        return out, answered
+
+    def design(self, task: LocalTask) -> Floats:
+        """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
+        return self.X if task.input_codes is None else self._joining(task)(self.X, task.input_codes)
+
+    def _joining(self, task: LocalTask) -> IndicatorsBehind:
+        shares = np.zeros(0)
+        if task.input_codes is not None:
+            shares = state_shares(task.input_codes, task.input_sizes, self.sample_weight)
+        return IndicatorsBehind(task.input_sizes, shares)
+
+    def log_likelihood(self, task: LocalTask) -> float:
+        return float(sum(value for _, value in self._fit_parts(task)))
+
+    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
+        return self.log_likelihood(task), None
+
+    def _fit_parts(self, task: LocalTask) -> list[tuple[PartModel, float]]:
+        failures: list[str] = []
+        X = self.design(task)
+        fitted = [self._fit_part(task, X, number, rows, failures) for number, rows in rows_by_part(task.partition.part)]
+        if failures:
+            warnings.warn(
+                f"{type(self.estimator).__name__} could not be fitted on {len(failures)} of {len(fitted)} parts of "
+                f"the rows (the first time: {failures[0]}). There the frequencies of the states are used.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return fitted
+
+    def _fit_part(
+        self, task: LocalTask, inputs: Floats, number: int, rows: Codes, failures: list[str]
+    ) -> tuple[PartModel, float]:
+        weights, X = self.sample_weight[rows], inputs[rows]
+        states, codes = np.unique(task.codes[rows], return_inverse=True)
+        counts = np.bincount(codes, weights=weights)
+        model = PartModel(states, counts / counts.sum(), float(counts.sum()), None)
+        if len(states) == 1:
+            return model, 0.0
+        if self.paper and (X[0] == X).all():
+            uniform = np.full(task.n_states, 1.0 / task.n_states)
+            return PartModel(np.arange(task.n_states), uniform, model.weight, None), 0.0
+        if self.estimator is not None and X.shape[1]:
+            try:
+                classifier = self._fit_clone(X, codes, weights, self._key(task, number))
+                fitted = replace(model, classifier=classifier)
+                return fitted, self._weighted_log_likelihood(fitted, X, codes, weights)
+            except (ValueError, FloatingPointError) as error:
+                # Too few rows for this estimator (folds, neighbours, variances, ...): the part keeps its
+                # frequencies. With all rows in one part there is nothing to blame but the estimator or the table.
+                if not task.partition.parents:
+                    raise
+                failures.append(str(error).splitlines()[0])
+        return model, self._weighted_log_likelihood(model, X, codes, weights)
+
+    @staticmethod
+    def _key(task: LocalTask, number: int) -> tuple[int, ...]:
+        """What the random state of a clone depends on."""
+        behind = (*task.inputs, len(task.inputs)) if task.inputs else ()
+        return (task.child, *task.partition.parents, number, *behind)
+
+    def _weighted_log_likelihood(self, model: PartModel, X: Floats, codes: Codes, weights: Floats) -> float:
+        own = model.log_proba(X, self.smooth)[np.arange(len(codes)), codes]
+        if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
+            own = np.maximum(own, TINY)
+        return float(np.dot(weights, own))
+
+    def _fit_clone(self, X: Floats, codes: Codes, weights: Floats, key: tuple[int, ...]) -> Any:
+        classifier = clone(self.estimator)
+        names = [name for name, value in random_states(classifier).items() if self.reseed or value is None]
+        if names:
+            values = np.random.SeedSequence(self.seed, spawn_key=key).generate_state(len(names)).tolist()
+            classifier.set_params(**dict(zip(names, values, strict=True)))
+        return classifier.fit(X, codes, **({"sample_weight": weights} if self.weighted else {}))
+
+
+def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
+    """Logarithms from the classifier itself where it has them: they do not underflow."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # zeros are meant, and what is no number is found below
+        if hasattr(classifier, "predict_log_proba"):
+            log_proba = np.asarray(classifier.predict_log_proba(X), dtype=float)
+        else:
+            log_proba = np.log(np.asarray(classifier.predict_proba(X), dtype=float))
+    name = type(classifier).__name__
+    if log_proba.shape != (len(X), n_states):
+        raise TypeError(
+            f"{name} answered probabilities of shape {log_proba.shape} for {len(X)} rows and {n_states} states: it "
+            f"must be ({len(X)}, {n_states}). Choose another estimator."
+        )
+    if np.isnan(log_proba).any():
+        raise FloatingPointError(
+            f"{name} answered probabilities that are no numbers. Check the scale of the features or choose another "
+            "estimator."
+        )
+    total = np.exp(log_proba).sum(axis=1, keepdims=True)
+    error = np.abs(total - 1.0)
+    if (error > 1e-3).any():
+        raise TypeError(
+            f"{name} answered probabilities that sum to {total[error.argmax()].item():g} instead of 1. Choose another "
+            "estimator."
+        )
+    return log_proba - np.log(total) if (error > 1e-12).any() else log_proba

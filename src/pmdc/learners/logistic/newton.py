@@ -1,0 +1,508 @@
+"""Newton's method for penalised softmax models, for all parts of a partition in compiled code.
+
+The models and their objective are those of `softmax`. The covariance of a softmax is a sum over pairs of states,
+diag(p) - pp' = sum over a < b of p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix
+for each pair,
+
+    H = sum over a < b of  d_ab d_ab' (x) sum_i w_i p_ia p_ib a_i a_i'  +  ridge,      d_ab = Q'(e_a - e_b),
+
+and rows that are sure not to be in one of two states add nothing to their Gram matrix.
+
+Gradients are exact; the Hessian only steers, and may be cheap:
+
+- it is in single precision where the penalty allows it;
+- inputs come rotated to their principal axes (which the penalty does not notice), the longest first. Along axes on
+  which a part hardly varies the penalty outweighs the data, and the Hessian is taken as diagonal there;
+- a factor is used again as long as the steps it gives shrink what is left quickly;
+- a part with fewer rows than inputs is fitted along an orthonormal basis of its rows, outside of which the coefficients
+  are zero;
+- where there are too many coefficients or states for a factor, the steps come from conjugate gradients with the Hessian
+  in full, which need no more than its products with vectors; a factor for each contrast is their preconditioner.
+
+No step that changes much is taken unless the objective, computed anew, is lower for it. A start worse than the
+frequencies is not used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.compiled import SUMS, compiled
+from pmdc.learners.logistic.softmax import (
+    BLOCK,
+    along,
+    contrasts,
+    copy,
+    energies,
+    gradient,
+    inner,
+    line_search,
+    local_states,
+    move,
+    penalty,
+    room,
+    row_space,
+    scores,
+    softmax,
+    take_rows,
+    variance,
+)
+
+_MOST = 600
+"""The most coefficients of one factor."""
+
+_SHRINK = 0.25
+"""A factor is used again if the gain that is left has shrunk to less than this share."""
+
+_SLOW = 0.7
+"""If a new factor leaves more than this share, the axes that it neglects are not negligible."""
+
+_NEGLIGIBLE = 0.1
+"""Axes along which the curvature of the data is below this share of the penalty have a diagonal Hessian."""
+
+
+@compiled()
+def fit_parts(
+    X: Floats,
+    codes: Codes,
+    weights: Floats,
+    order: Codes,
+    starts: Codes,
+    number: Codes,
+    ridge: float,
+    tol: float,
+    max_iter: int,
+    coef: Floats,
+    warm: bool,
+) -> tuple[int, int, float]:
+    """Fit the parts of a partition.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Inputs. It is quickest with the axes of greatest variance first.
+    codes, weights : arrays of shape (n,)
+    order, starts : the rows part by part, and where each part begins
+    number : array of shape (n_parts, n_states)
+        The group of each part and state, -1 where there is none.
+    ridge : float
+        The penalty, 1 / C.
+    tol, max_iter : float, int
+        Stop when the next step would gain no more than this share of the objective; the most steps.
+    coef : array of shape (n_groups, d + 1)
+        Where the coefficients are written to, intercepts first. With `warm` they are where the search starts.
+
+    Returns
+    -------
+    failed, steps : int
+        Parts that did not converge, and the most steps that one took.
+    work : float
+        Floating-point operations in products of matrices and vectors and in factors, for benchmarks.
+    """
+    n_parts, n_states = number.shape
+    k = X.shape[1] + 1
+    A, y, w, Z, Z32 = room(starts, k)
+    local = np.empty(n_states, dtype=np.int64)
+    failed, most = 0, 0
+    work = np.zeros(1)
+    for p in range(n_parts):
+        n = starts[p + 1] - starts[p]
+        m = local_states(number[p], local)
+        if m < 2:
+            coef[number[p].max()] = 0.0
+            continue
+        take_rows(X, codes, weights, order[starts[p] : starts[p + 1]], local, A, y, w)
+        frequency = np.zeros(m)
+        for r in range(n):
+            frequency[y[r]] += w[r]
+        Q = contrasts(m)
+        v = Q.shape[1]
+        T, cold = np.zeros((v, k)), np.zeros(v)
+        for s in range(n_states):
+            g = number[p, s]
+            if g >= 0:
+                for e in range(v):
+                    # Q'B; for two states their difference
+                    q = Q[local[s], e] if m > 2 else 2.0 * local[s] - 1.0
+                    cold[e] += q * np.log(frequency[local[s]])
+                    if warm:
+                        for j in range(k):
+                            T[e, j] += q * coef[g, j]
+        if not warm:
+            for e in range(v):
+                T[e, 0] = cold[e]
+        part = A[:n]
+        R = row_space(part, w[:n], ridge, _NEGLIGIBLE)
+        if R.shape[1]:
+            part, T = along(part, R), along(T, R)
+        steps = _fit_part(part, y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
+        if R.shape[1]:
+            T = along(T, np.ascontiguousarray(R.T))
+        failed += steps > max_iter
+        most = max(most, steps)
+        for s in range(n_states):
+            g = number[p, s]
+            if g >= 0:
+                for j in range(k):
+                    coef[g, j] = 0.0
+                    for e in range(v):
+                        coef[g, j] += Q[local[s], e] * T[e, j]
+    return failed, min(most, max_iter), work[0]
+
+
+@compiled(inline="always")
+def _fit_part(
+    A: Floats,
+    y: Codes,
+    w: Floats,
+    Q: Floats,
+    ridge: float,
+    T: Floats,
+    cold: Floats,
+    tol: float,
+    max_iter: int,
+    same: bool,
+    Z: Floats,
+    Z32: npt.NDArray[np.float32],
+    work: Floats,
+) -> int:
+    """Fit one part in place and return the number of steps; more than `max_iter` if it did not converge.
+
+    `cold` are the intercepts of the frequencies, where the search starts if T is no better; `same` says that T is that
+    start already, which has the same probabilities in all rows.
+    """
+    n, k = A.shape
+    m, v = Q.shape
+    S, change, P = np.empty((n, m)), np.zeros((n, m)), np.empty((n, m))
+    grad, step = np.empty((v, k)), np.zeros((v, k))
+    null = _null_value(y, w, m)
+    least = (1e-10 if ridge else 1e-4) * null
+    scores(A, T, Q, S)
+    value = softmax(S, change, 0.0, y, w, P)[0] + penalty(T, T, ridge) / 2
+    if not same and not value <= null:
+        T[:] = 0.0
+        for e in range(v):
+            T[e, 0] = cold[e]
+        same = True
+        scores(A, T, Q, S)
+        value = softmax(S, change, 0.0, y, w, P)[0]
+    gradient(A, y, w, P, Q, T, ridge, grad)
+    energy, norms = energies(A, w)
+    longest = norms.max()
+    conjugate = v * k > _MOST or v == m
+    U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), k
+    added, damping = np.empty(k), 0.0
+    old, left, negligible = False, np.inf, _NEGLIGIBLE
+    for steps in range(1, max_iter + 1):
+        if ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
+            return steps
+        enough = tol * max(value, least)
+        fresh = True
+        if old:
+            gain = _precondition(U, diagonal, width, grad, step)
+            fresh = not gain <= max(enough, _SHRINK * left)
+        if fresh:
+            for j in range(k):
+                added[j] = (ridge if j else 0.0) + damping * energy[j]
+            U, width = factor(A, w, P, Q, added, conjugate, same, negligible, energy, norms, diagonal, Z, Z32, work)
+            same = False
+            gain = _precondition(U, diagonal, width, grad, step)
+        if conjugate:
+            gain = _conjugate_gradients(A, w, P, Q, added, U, diagonal, width, grad, step)
+        if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
+            damping, old = 0.0 if damping < 1e-7 else damping / 100, False
+            continue
+        if gain <= enough and inner(step, step) * longest <= 0.1:  # no score changes by much: nothing can go wrong
+            move(T, step, 1.0)
+            return steps
+        scores(A, step, Q, change)
+        work[0] += 4.0 * n * k * v + 2.0 * v * width * U.shape[1]
+        size, new_value = 0.0, value
+        if gain <= enough:
+            a, b = penalty(T, step, ridge), penalty(step, step, ridge)
+            new_value = softmax(S, change, 1.0, y, w, P)[0] + penalty(T, T, ridge) / 2 - a + b / 2
+            if new_value <= value:
+                move(T, step, 1.0)
+            return steps
+        if gain < np.inf:
+            size, new_value = line_search(S, change, y, w, P, T, step, ridge, value, gain)
+        if size < 0.01:  # far from where the Hessian tells the truth; in the end, rounding hides what is left
+            if damping > 1.0:
+                return steps if left <= 1e-6 * max(value, least) else max_iter + 1
+            damping = max(100 * damping, 1e-8)
+            old, negligible = False, 0.0
+            if size == 0.0:
+                softmax(S, change, 0.0, y, w, P)
+                continue
+        elif fresh:
+            damping = damping / 100 if damping > 1e-7 else 0.0
+        move(T, step, size)
+        move(S, change, size)
+        value = new_value
+        gradient(A, y, w, P, Q, T, ridge, grad)
+        if fresh and _precondition(U, diagonal, width, grad, step) > _SLOW * gain:
+            negligible = 0.0
+        old = size >= 0.01
+        left = gain
+    return max_iter + 1
+
+
+@compiled(inline="always")
+def _null_value(y: Codes, w: Floats, m: int) -> float:
+    """The objective of the frequencies alone."""
+    counts = np.zeros(m)
+    for i in range(len(y)):
+        counts[y[i]] += w[i]
+    total, value = counts.sum(), 0.0
+    for a in range(m):
+        value -= counts[a] * np.log(counts[a] / total)
+    return value
+
+
+@compiled(fastmath=SUMS)
+def factor(
+    A: Floats,
+    w: Floats,
+    P: Floats,
+    Q: Floats,
+    added: Floats,
+    conjugate: bool,
+    same: bool,
+    negligible: float,
+    energy: Floats,
+    norms: Floats,
+    diagonal: Floats,
+    Z: Floats,
+    Z32: npt.NDArray[np.float32],
+    work: Floats,
+) -> tuple[Floats, int]:
+    """Upper Cholesky factors of the Hessian along the first axes, how many these are, and a diagonal for the rest.
+
+    One factor for all contrasts together, or one for each of them where conjugate gradients do the rest; the shape is
+    (number of factors, size, size). `added` to the diagonal are the penalty and, where needed, a damping.
+    """
+    n, k = A.shape
+    m, v = Q.shape
+    c = np.empty(n)
+    curvature, total = np.zeros(v), 0.0  # of each contrast, on average over the rows
+    for i in range(n):
+        total += w[i]
+        for e in range(v):
+            curvature[e] += w[i] * variance(P[i], Q, e)
+    longest, smallest = 0.0, np.inf
+    for e in range(v):
+        curvature[e] /= total
+        for j in range(k):
+            diagonal[e, j] = max(curvature[e] * energy[j] + added[j], 1e-300)
+            longest = max(longest, curvature[e] * energy[j])
+            smallest = min(smallest, added[j]) if j else smallest
+    width = k
+    while width > 1 and curvature.mean() * energy[width - 1] < negligible * added[width - 1]:
+        width -= 1
+    single = smallest > 1e-5 * longest
+    # A row is left out where it adds next to nothing to the penalty in any direction.
+    least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
+    if conjugate:
+        width = min(width, _MOST)
+        U = np.empty((v, width, width))
+        for e in range(v):
+            for i in range(n):
+                c[i] = w[i] * variance(P[i], Q, e)
+            _gram(A, c, norms, least, width, single, Z, Z32, U[e], work)
+            for j in range(width):
+                U[e, j, j] += added[j]
+            copy(_cholesky(U[e]), U[e])
+            work[0] += width**3 / 3.0
+        return U, width
+    H = np.zeros((v * width, v * width))
+    G = np.zeros((width, width))
+    if same:
+        _gram(A, w, norms, 0.0, width, single, Z, Z32, G, work)
+    for a in range(m):
+        for b in range(a):
+            share = P[0, a] * P[0, b]
+            if not same:
+                share = 1.0
+                for i in range(n):
+                    c[i] = w[i] * P[i, a] * P[i, b]
+                if not _gram(A, c, norms, least, width, single, Z, Z32, G, work):
+                    continue
+            for e in range(v):
+                for f in range(e + 1):
+                    x = (Q[a, e] - Q[b, e]) * (Q[a, f] - Q[b, f]) * share
+                    if x != 0.0:
+                        for i in range(width):
+                            for j in range(width):
+                                H[e * width + i, f * width + j] += x * G[i, j]
+    for e in range(v):
+        for j in range(width):
+            H[e * width + j, e * width + j] += added[j]
+    work[0] += (v * width) ** 3 / 3.0
+    whole = np.empty((1, v * width, v * width))
+    copy(_cholesky(H), whole[0])
+    return whole, width
+
+
+@compiled()
+def _add(A: npt.NDArray[np.floating], B: Floats) -> None:
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            B[i, j] += A[i, j]
+
+
+@compiled(fastmath=SUMS)
+def _gram(
+    A: Floats,
+    c: Floats,
+    norms: Floats,
+    least: float,
+    width: int,
+    single: bool,
+    Z: Floats,
+    Z32: npt.NDArray[np.float32],
+    G: Floats,
+    work: Floats,
+) -> bool:
+    """G = sum_i c_i a_i a_i' along the first axes, less rows that add no more than `least`. Whether any is left."""
+    n = len(A)
+    few = 0.0  # nor more than a thousandth to the intercepts, which have no penalty
+    if least > 0.0:
+        for i in range(n):
+            few += 1e-3 * c[i] / n
+    G[:] = 0.0
+    flat, flat32 = Z.ravel(), Z32.ravel()
+    rows, some = 0, False
+    for i in range(n):
+        if c[i] > few or c[i] * norms[i] > least:
+            root = np.sqrt(c[i])
+            place = rows * width
+            if single:
+                for j in range(width):
+                    flat32[place + j] = root * A[i, j]
+            else:
+                for j in range(width):
+                    flat[place + j] = root * A[i, j]
+            rows += 1
+        if rows and (rows == BLOCK or i == n - 1):  # short sums, so that single precision loses nothing
+            some = True
+            work[0] += 2.0 * rows * width * width
+            if single:
+                Y32 = flat32[: rows * width].reshape(rows, width)
+                _add(np.dot(Y32.T, Y32), G)
+            else:
+                Y = flat[: rows * width].reshape(rows, width)
+                _add(np.dot(Y.T, Y), G)
+            rows = 0
+    return some
+
+
+@compiled()
+def _cholesky(H: Floats) -> Floats:
+    """U with H = U'U, of which the lower triangle is read; damped where it is singular to working precision."""
+    damping = 1e-13
+    for _ in range(20):
+        try:
+            return np.linalg.cholesky(H).T  # type: ignore[return-value]  # float64, as H is
+        except Exception:
+            for i in range(len(H)):
+                H[i, i] += damping * H[i, i] + 1e-300
+            damping *= 10
+    return np.eye(len(H))  # no numbers: the step will fail, and the damping take over
+
+
+@compiled(fastmath=SUMS)
+def _precondition(U: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> float:
+    """Solve with the factors along the first axes and with the diagonal along the others; half of out'grad."""
+    v, k = grad.shape
+    x = np.empty(v * width)
+    for e in range(v):
+        for j in range(width):
+            x[e * width + j] = grad[e, j]
+        for j in range(width, k):
+            out[e, j] = grad[e, j] / diagonal[e, j]
+    size = U.shape[1]
+    for b in range(U.shape[0]):
+        start = b * size
+        for i in range(size):
+            x[start + i] /= U[b, i, i]
+            for j in range(i + 1, size):
+                x[start + j] -= U[b, i, j] * x[start + i]
+        for i in range(size - 1, -1, -1):
+            total = 0.0
+            for j in range(i + 1, size):
+                total += U[b, i, j] * x[start + j]
+            x[start + i] = (x[start + i] - total) / U[b, i, i]
+    gain = 0.0
+    for e in range(v):
+        for j in range(width):
+            out[e, j] = x[e * width + j]
+        for j in range(k):
+            gain += out[e, j] * grad[e, j]
+    return gain / 2
+
+
+@compiled(fastmath=SUMS)
+def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V: Floats, out: Floats) -> None:
+    """The Hessian, in full, times V."""
+    n, k = A.shape
+    m, v = Q.shape
+    out[:] = 0.0
+    t, s = np.empty(v), np.empty(m)
+    for i in range(n):
+        for e in range(v):
+            t[e] = 0.0
+            for j in range(k):
+                t[e] += A[i, j] * V[e, j]
+        mean = 0.0
+        for a in range(m):
+            s[a] = 0.0
+            for e in range(v) if v < m else range(a, a + 1):
+                s[a] += Q[a, e] * t[e]
+            mean += P[i, a] * s[a]
+        for e in range(v):
+            u = 0.0
+            for a in range(m) if v < m else range(e, e + 1):
+                u += Q[a, e] * P[i, a] * (s[a] - mean)
+            u *= w[i]
+            for j in range(k):
+                out[e, j] += u * A[i, j]
+    for e in range(v):
+        for j in range(k):
+            out[e, j] += added[j] * V[e, j]
+
+
+@compiled(inline="always")
+def _conjugate_gradients(
+    A: Floats,
+    w: Floats,
+    P: Floats,
+    Q: Floats,
+    added: Floats,
+    U: Floats,
+    diagonal: Floats,
+    width: int,
+    grad: Floats,
+    step: Floats,
+) -> float:
+    """Improve `step`, the preconditioned gradient, towards H^-1 grad; half of step'grad."""
+    residual, direction = grad.copy(), step.copy()
+    image, solved = np.empty_like(grad), np.empty_like(grad)
+    step[:] = 0.0
+    first = power = inner(residual, direction)
+    for _ in range(200):
+        _times_hessian(A, w, P, Q, added, direction, image)
+        curvature = inner(direction, image)
+        if not power > 0.0 or not curvature > 0.0:
+            break
+        length = power / curvature
+        move(step, direction, -length)
+        move(residual, image, length)
+        new_power = 2 * _precondition(U, diagonal, width, residual, solved)
+        if new_power <= 0.01 * first:
+            break
+        move(solved, direction, -new_power / power)
+        direction, solved = solved, direction
+        power = new_power
+    return inner(step, grad) / 2

@@ -1,0 +1,5 @@
+"""Naive Bayes, fitted for all configurations together."""
+
+from pmdc.learners.naive_bayes.naive_bayes import NaiveBayes, NaiveBayesLearner, NaiveBayesModels
+
+__all__ = ["NaiveBayes", "NaiveBayesLearner", "NaiveBayesModels"]

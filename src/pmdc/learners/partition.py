@@ -1,0 +1,132 @@
+"""Rows grouped by the configuration of a parent set.
+
+Only observed configurations are stored, never a table over all of them: a configuration is the number that
+its codes spell in the mixed radix of the parents' sizes, and the observed ones are kept sorted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc.table.columns import UNKNOWN
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """The observed configurations of a parent set: what remains of a partition when its rows are gone."""
+
+    parents: tuple[int, ...]
+    sizes: tuple[int, ...]
+    observed: Codes
+
+    def find(self, codes: Codes, free: Sequence[int] = ()) -> Codes:
+        """The part of each row of a table; -1 where its configuration was not observed.
+
+        The parents in `free` are not read off the table but run through all their configurations, the last one
+        fastest. The answer has shape (n, number of these configurations).
+        """
+        fixed = np.zeros(len(codes), dtype=np.int64)
+        running = np.zeros(1, dtype=np.int64)
+        unknown = np.zeros(len(codes), dtype=bool)
+        for parent, size in zip(self.parents, self.sizes, strict=True):
+            fixed, running = fixed * size, running * size
+            if parent in free:
+                running = (running[:, None] + np.arange(size)).ravel()
+            else:
+                fixed = fixed + codes[:, parent]
+                unknown |= codes[:, parent] == UNKNOWN  # it could spell the number of another configuration
+        if set(self.parents) <= set(free):
+            fixed, rows = fixed[:1], len(codes)  # all rows are alike
+        else:
+            rows = 1
+        numbers = fixed[:, None] + running
+        place = np.minimum(np.searchsorted(self.observed, numbers), len(self.observed) - 1)
+        part = np.where(self.observed[place] == numbers, place, UNKNOWN)
+        part = np.repeat(part, rows, axis=0)[: len(codes)]
+        part[unknown] = UNKNOWN
+        return part
+
+    def columns(self, fewer: Sequence[int], free: Sequence[int]) -> Codes:
+        """For each configuration of the free parents its number among those of the free ones in `fewer`."""
+        own = [(parent, size) for parent, size in zip(self.parents, self.sizes, strict=True) if parent in free]
+        number = np.zeros(1, dtype=np.int64)
+        for parent, size in own:
+            step = np.arange(size) if parent in fewer else np.zeros(size, dtype=np.int64)
+            number = (number[:, None] * (size if parent in fewer else 1) + step).ravel()
+        return number
+
+    def within(self, coarser: Configurations) -> Codes:
+        """The part of a partition by some of these parents that each configuration lies in."""
+        codes = np.unravel_index(self.observed, self.sizes) if self.sizes else ()
+        number = np.zeros(len(self.observed), dtype=np.int64)
+        for parent, size in zip(coarser.parents, coarser.sizes, strict=True):
+            number = number * size + codes[self.parents.index(parent)]
+        return np.searchsorted(coarser.observed, number)
+
+
+class Partition:
+    """The parts into which a parent set divides the rows of a table.
+
+    Parameters
+    ----------
+    codes : array of shape (n, n_nodes)
+        Codes of all discrete columns (class variables, then discrete features).
+    parents : sequence of int
+        The columns that divide the rows; none means one part with all rows.
+    sizes : sequence of int
+        Number of states of each column.
+
+    Attributes
+    ----------
+    part : array of shape (n,)
+        The part of each row, 0 .. n_parts - 1.
+    n_parts : int
+        The number of observed configurations.
+    configurations : Configurations
+        Finds the part of other rows.
+    """
+
+    def __init__(self, codes: Codes, parents: Sequence[int], sizes: Sequence[int]):
+        self.parents = tuple(parents)
+        own = tuple(int(sizes[p]) for p in parents)
+        if math.prod(own) > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"a parent set with {' x '.join(map(str, own))} configurations cannot be numbered; "
+                "lower max_parents or max_discrete_parents, or merge rare states of the discrete features."
+            )
+        observed, self.part = _unique(_numbers(codes, self.parents, own), math.prod(own))
+        self.n_parts = len(observed)
+        self.configurations = Configurations(self.parents, own, observed)
+
+    def take(self, rows: Codes) -> Partition:
+        """The same parts with other rows of the table, each as often as it is asked for; every part must keep one."""
+        other = copy(self)
+        other.part = self.part[rows]
+        return other
+
+    def weights(self, sample_weight: Floats) -> Floats:
+        """The sum of the weights of the rows of each part."""
+        return np.asarray(np.bincount(self.part, weights=sample_weight, minlength=self.n_parts), dtype=float)
+
+
+def _numbers(codes: Codes, parents: Sequence[int], sizes: Sequence[int]) -> Codes:
+    number = np.zeros(len(codes), dtype=np.int64)
+    for parent, size in zip(parents, sizes, strict=True):
+        number = number * size + codes[:, parent]
+    return number
+
+
+def _unique(numbers: Codes, most: int) -> tuple[Codes, Codes]:
+    """The different numbers, sorted, and the place of each among them; counted where they are few, otherwise sorted."""
+    if most > 4 * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(most, dtype=bool)
+    present[numbers] = True
+    place = np.cumsum(present) - 1
+    return np.flatnonzero(present), place[numbers]

@@ -1,0 +1,1 @@
+"""Stage 4: what a family scores (phase P1)."""

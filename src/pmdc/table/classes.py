@@ -1,0 +1,236 @@
+"""What `fit` saw of the class variables: their states, the codes of these, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from pmdc._support.arrays import Array, Codes
+from pmdc._support.checks import shorten
+from pmdc.table.columns import (
+    MISSING,
+    UNKNOWN,
+    Column,
+    as_objects,
+    column_states,
+    encode_values,
+    is_missing,
+    object_column,
+    read_columns,
+    refuse_missing,
+    series_column,
+    show,
+)
+from pmdc.table.features import FeatureTable
+
+
+class ClassTable:
+    """What `fit` saw of the class variables: their names and states, and the container they came in.
+
+    Attributes
+    ----------
+    names : list of str
+    given_names : list or None
+        The column names as they were given; None where there were none.
+    states : list of arrays
+        The states of each class variable: what a categorical type declares (a declared state needs no row),
+        otherwise the observed states, sorted.
+    sizes : tuple of int
+        The number of states of each class variable.
+    one_dimensional : bool
+        Whether a single class variable was given as a one-dimensional y.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        given_names: list[Any] | None,
+        states: list[Array],
+        one_dimensional: bool,
+        dtype: np.dtype[Any] | None,
+        frame_states: list[Any] | None,
+    ):
+        self.names = names
+        self.given_names = given_names
+        self.states = states
+        self.one_dimensional = one_dimensional
+        self.dtype = dtype
+        # One native column of states for each class variable: indexing it by codes gives predictions of the
+        # very type that came in (categories, strings, nullable integers, ...), in any DataFrame library.
+        self.frame_states = frame_states
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(states) for states in self.states)
+
+    @classmethod
+    def fit(cls, Y: Any, owner: str = "ClassTable", kept: npt.NDArray[np.bool_] | None = None) -> ClassTable:
+        """Read names and states off a table of class variables (or a one-dimensional y).
+
+        ``kept`` marks the rows that count; a state that only the others hold is not a state.
+        """
+        columns, one_dimensional = _read_classes(Y, owner)
+        if kept is not None and len(kept) != len(columns[0].values):
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"X has {len(kept)} rows, Y has {len(columns[0].values)}."
+            )
+        for column in columns:
+            _refuse_continuous(column)
+        counted = columns if kept is None else [replace(c, values=c.values[kept]) for c in columns]
+        states = [column_states(column) for column in counted]
+        names = [column.name for column in columns]
+        frame = nw.from_native(Y, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return cls(names, list(frame.columns), states, False, None, _frame_states(frame, columns, states))
+        given = [Y.name] if isinstance(getattr(Y, "name", None), str) and Y.name else None
+        dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
+        return cls(names, given, states, one_dimensional, dtype, None)
+
+    def encode(
+        self, Y: Any, unknown: Literal["raise", "mark"] = "raise", missing: Literal["raise", "mark"] = "raise"
+    ) -> Codes:
+        """Codes of a table of class variables, shape (n, K).
+
+        A state that was not there in `fit` is an error, or gets code -1 with ``unknown="mark"``. So is a missing value,
+        or it gets code -2 with ``missing="mark"``.
+        """
+        columns, _ = _read_classes(Y, "ClassTable", allow_missing=missing == "mark")
+        if len(columns) != len(self.names):
+            raise ValueError(
+                f"Y has {len(columns)} column(s), but the model has {len(self.names)} class variable(s): "
+                f"{shorten(self.names)}."
+            )
+        columns = [columns[i] for i in self._order(Y)]
+        codes = np.column_stack(
+            [encode_values(column.values, states) for column, states in zip(columns, self.states, strict=True)]
+        )
+        if missing == "mark":
+            codes[np.column_stack([is_missing(column.values) for column in columns])] = MISSING
+        if unknown == "raise" and (codes == UNKNOWN).any():
+            row, k = np.argwhere(codes == UNKNOWN)[0]
+            raise ValueError(
+                f"Y, column {self.names[k]!r}, row {row}: {show(columns[k].values[row])} is not among the states "
+                f"{shorten([str(s) for s in self.states[k]])}."
+            )
+        return codes
+
+    def _order(self, Y: Any) -> list[int]:
+        """Columns of a DataFrame are matched by name; of an array by position."""
+        frame = nw.from_native(Y, eager_only=True, pass_through=True)
+        if self.frame_states is None or self.given_names is None or not isinstance(frame, nw.DataFrame):
+            return list(range(len(self.names)))
+        place = {name: i for i, name in enumerate(frame.columns)}
+        missing = [name for name in self.given_names if name not in place]
+        if missing:
+            raise ValueError(
+                f"Y lacks the class variable {missing[0]!r}; its columns are {shorten([str(name) for name in place])}."
+            )
+        return [place[name] for name in self.given_names]
+
+    def decode(self, codes: Codes, like: Any = None) -> Any:
+        """The states behind codes of shape (n, K), in the kind of container that `fit` was given.
+
+        ``like``, a DataFrame of the same library, lends its index, where that library has one.
+        """
+        if self.frame_states is not None and self.given_names is not None:
+            chosen = [nw.from_native(s, series_only=True)[codes[:, k]] for k, s in enumerate(self.frame_states)]
+            named = [series.alias(name) for series, name in zip(chosen, self.given_names, strict=True)]
+            frame = nw.concat([nw.maybe_reset_index(series).to_frame() for series in named], how="horizontal")
+            native = frame.to_native()
+            if frame.implementation.is_pandas_like() and type(like) is type(native):
+                native.index = like.index
+            return native
+        matrix = np.empty(codes.shape, dtype=self.dtype)
+        for k, states in enumerate(self.states):
+            matrix[:, k] = states[codes[:, k]]
+        return matrix[:, 0] if self.one_dimensional else matrix
+
+
+def _read_classes(Y: Any, owner: str, allow_missing: bool = False) -> tuple[list[Column], bool]:
+    if Y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    if hasattr(Y, "__array__") and not hasattr(Y, "dtype") and not hasattr(Y, "columns"):
+        Y = np.asarray(Y)
+    series = nw.from_native(Y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        name = series.name if isinstance(series.name, str) and series.name else "y0"
+        columns = [series_column(series, name, "Y")]
+    elif _is_one_dimensional(Y):
+        values = Y if hasattr(Y, "dtype") else as_objects(list(Y))
+        kind = np.asarray(values).dtype.kind
+        if kind == "O":
+            columns = [object_column("y0", np.asarray(values), "Y")]
+        elif kind in "fiubUS":
+            columns = [Column("y0", np.asarray(values), "discrete")]
+        else:
+            raise TypeError(f"Y is of type {values.dtype}, which has no states. Convert it to integers or strings.")
+    else:
+        if isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.shape[1] == 0:
+            raise ValueError(f"Y: found 0 class variable(s) (shape={Y.shape}) while a minimum of 1 is required.")
+        return read_columns(Y, "Y", owner, allow_missing), False
+    if not len(columns[0].values):
+        raise ValueError("Y: found 0 sample(s) while a minimum of 1 is required.")
+    refuse_missing(columns[0], "Y", allow_missing)
+    return columns, True
+
+
+def _is_one_dimensional(Y: Any) -> bool:
+    if hasattr(Y, "ndim"):
+        return bool(Y.ndim == 1)
+    return isinstance(Y, (list, tuple, range)) and not any(isinstance(row, (list, tuple, np.ndarray)) for row in Y)
+
+
+def _refuse_continuous(column: Column) -> None:
+    """A class variable with fractional values is a regression target: say so instead of making states of it."""
+    if column.declared is None and column.values.dtype.kind == "f":
+        fractional = column.values != np.floor(column.values)
+        if fractional.any():
+            raise ValueError(
+                f"Unknown label type: class variable {column.name!r} is continuous (it holds "
+                f"{show(column.values[fractional][0])}). Class variables need a finite set of states: cut it into "
+                "intervals first, for example with sklearn.preprocessing.KBinsDiscretizer."
+            )
+
+
+def _common_dtype(states: Sequence[Array]) -> np.dtype[Any]:
+    kinds = {known.dtype.kind for known in states}
+    if len(kinds) == 1 or kinds <= set("iuf"):
+        return np.result_type(*states)
+    return np.dtype(object)
+
+
+def _frame_states(frame: nw.DataFrame[Any], columns: Sequence[Column], states: Sequence[Array]) -> list[Any]:
+    native = []
+    for series, column, known in zip(frame.iter_columns(), columns, states, strict=True):
+        if column.declared is not None:
+            own = series.to_native()
+            if series.implementation.is_pandas_like():  # keeps categories and their order as they were
+                values = nw.from_native(type(own)(known.tolist(), dtype=own.dtype, name=own.name), series_only=True)
+            else:
+                values = nw.new_series(series.name, known.tolist(), series.dtype, backend=frame.implementation)
+        else:
+            first = {code: row for row, code in reversed(list(enumerate(encode_values(column.values, known).tolist())))}
+            values = series[[first[code] for code in range(len(known))]]
+        native.append(nw.maybe_reset_index(values).to_native())
+    return native
+
+
+def keep_names_apart(features: FeatureTable, named: bool, classes: ClassTable) -> None:
+    """Names of features and class variables must differ: numbered ones give way, given ones may not clash."""
+    given = [name for name in classes.names if classes.given_names is not None and name in classes.given_names]
+    for name in given if named else []:
+        if name in features.names:
+            raise ValueError(
+                f"{name!r} is the name of a column of X and of a class variable in Y. Drop it from X if it is what is "
+                "to be predicted, or rename one of them."
+            )
+    ours, theirs = (classes.names, features.names) if named else (features.names, classes.names)
+    for i in range(len(ours)):
+        while ours[i] in theirs:
+            ours[i] += "_"
