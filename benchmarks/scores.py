@@ -60,9 +60,9 @@ MANY_DISCRETE = ("belae", "thyroid")
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "guard 0": {"standard_errors": 0},
-    "guard 0.5": {"standard_errors": 0.5},
-    "guard 1": {"standard_errors": 1},
+    "guard 0": {"guard": 0},
+    "guard 0.5": {"guard": 0.5},
+    "guard 1": {"guard": 1},
     "cv": {"criterion": "cv"},
     "partition": {"conditioning": "partition", "max_discrete_parents": 2},
     "input": {"conditioning": "input"},
@@ -238,7 +238,7 @@ def space(records: Records, data_dir: str | None, tables: Sequence[str]) -> Iter
         train = np.setdiff1d(np.arange(len(data.X)), data.folds[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = GBNC(max_parents=1, standard_errors=0).fit(data.X.iloc[train], data.Y.iloc[train])
+            model = GBNC(max_parents=1, guard=0).fit(data.X.iloc[train], data.Y.iloc[train])
         features, names = frozenset(data.X.select_dtypes("category")), list(data.Y)
         relevance = sum(model.scores_[name][features] for name in names)
         links = [model.scores_[name].get(features | set(names[:k]), np.nan) for k, name in enumerate(names)]

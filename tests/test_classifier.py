@@ -98,7 +98,7 @@ def test_1d_y_gives_arrays_and_2d_y_gives_lists():
     np.testing.assert_array_equal(one.predict(NUMBERS), column.predict(NUMBERS)[:, 0])
     # one class variable without parents is the estimator itself, where no held-out criterion shrinks it
     plain = GBNC(criterion="bic").fit(NUMBERS, CODES[:, 0])
-    expected = Logistic(C=plain.strengths_["y0"]).fit(NUMBERS, CODES[:, 0]).predict_proba(NUMBERS)
+    expected = Logistic(C=plain.C_["y0"]).fit(NUMBERS, CODES[:, 0]).predict_proba(NUMBERS)
     np.testing.assert_allclose(plain.predict_proba(NUMBERS), expected)
 
 
@@ -117,7 +117,7 @@ def test_states_of_mixed_types_come_back():
 def test_the_default_decision_is_the_argmax_of_the_marginals():
     model = clone(FAST).fit(X, Y)
     codes = np.column_stack([p.argmax(axis=1) for p in model.predict_proba(X)])
-    np.testing.assert_array_equal(model._classes.encode(model.predict(X)), codes)
+    np.testing.assert_array_equal(model.class_table_.encode(model.predict(X)), codes)
     pd.testing.assert_frame_equal(model.predict(X), model.predict(X, loss="hamming"))
     subset = clone(FAST).set_params(loss="subset").fit(X, Y)
     pd.testing.assert_frame_equal(subset.predict(X), model.predict(X, loss="subset"))
@@ -255,7 +255,7 @@ def test_pipelines():
         ).set_output(transform="pandas"),
         clone(FAST),
     ).fit(X, Y)
-    assert mixed[-1]._features.discrete_names == ["d0", "d1"]
+    assert mixed[-1].feature_table_.discrete_names == ["d0", "d1"]
     assert mixed.predict(X).shape == Y.shape
 
 

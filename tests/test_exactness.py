@@ -95,7 +95,7 @@ def test_answers_are_those_of_enumeration(backoff, seed):
     model = GBNC(Logistic(C=10.0), criterion="cll", max_parents=2, max_discrete_parents=1, backoff=backoff)
     model.fit(data.X[train], data.Y[train])
     distribution = model.predict_joint(data.X[test])
-    sizes = model._classes.sizes
+    sizes = model.class_table_.sizes
     truth = Enumeration.of_network(sizes, distribution.parents, distribution.log_tables)
     np.testing.assert_allclose(truth.prob.sum(axis=1), 1.0, atol=1e-10)
     for ours, expected in zip(model.predict_proba(data.X[test]), truth.marginals(), strict=True):
@@ -106,13 +106,13 @@ def test_answers_are_those_of_enumeration(backoff, seed):
     pd.testing.assert_frame_equal(
         model.predict(data.X[test], loss="subset").reset_index(drop=True), mode.outcome.reset_index(drop=True)
     )
-    codes = model._classes.encode(data.Y[test])
+    codes = model.class_table_.encode(data.Y[test])
     np.testing.assert_allclose(
         distribution.log_prob(data.Y[test]), truth.log_prob[np.arange(50), truth.index_of(codes)], atol=1e-10
     )
     np.testing.assert_allclose(distribution.entropy(), truth.entropy(), atol=1e-9)
     hamming = np.column_stack([m.argmax(axis=1) for m in truth.marginals()])
-    assert (model._classes.encode(model.predict(data.X[test])) == hamming).mean() > 0.99
+    assert (model.class_table_.encode(model.predict(data.X[test])) == hamming).mean() > 0.99
     if backoff == "parents":
         assert all((proba > 0).all() for proba in model.predict_proba(data.X[test]))
 

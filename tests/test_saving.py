@@ -146,8 +146,8 @@ def test_what_fit_has_found_comes_back(fitted, saved):
     assert list(again.structure_.parents) == list(fitted.structure_.parents)
     assert_equal(fitted.scores_, again.scores_)
     assert {type(parents) for table in again.scores_.values() for parents in table} == {frozenset}
-    assert again.ways_ == fitted.ways_
-    assert again.strengths_ == fitted.strengths_
+    assert again.conditioning_ == fitted.conditioning_
+    assert again.C_ == fitted.C_
     assert list(again.graph_.nodes(data=True)) == list(fitted.graph_.nodes(data=True))
     assert list(again.graph_.edges(data=True)) == list(fitted.graph_.edges(data=True))
     assert_equal(fitted.feature_names_in_, again.feature_names_in_)
@@ -175,7 +175,7 @@ PARAMETERS = [
     {"cv": MultiStratifiedKFold(3, shuffle=True, random_state=1), "criterion": "cv"},
     {"cv": [(np.arange(45), np.arange(45, 90)), (np.arange(45, 90), np.arange(45))], "criterion": "cv"},
     {"required_edges": [("size", "kind")], "forbidden_edges": {("kind", "ripe")}},
-    {"discrete_features": ("colour",), "memory_budget": np.int64(2**28), "standard_errors": np.float64(0.5)},
+    {"discrete_features": ("colour",), "memory_budget": np.int64(2**28), "guard": np.float64(0.5)},
     {"cv": KFold(2, shuffle=True, random_state=0), "criterion": "cv"},
     {"estimator": LogisticRegression(C=0.5)},
     {"estimator": Logistic(C=np.inf, max_iter=50), "criterion": "bic"},
@@ -224,7 +224,7 @@ def test_a_random_state_comes_back_as_it_was(tmp_path):
 def test_a_function_with_a_name_is_loaded_if_it_is_trusted(tmp_path):
     model = GBNC(max_parents=1, criterion=bic_penalty).fit(X, Y)
     pmdc.save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match=r"not known to be safe: pmdc\.criteria\.bic_penalty\."):
+    with pytest.raises(ValueError, match=r"not known to be safe: pmdc\.scores\.criteria\.bic_penalty\."):
         pmdc.load(tmp_path / "model")
     again = pmdc.load(tmp_path / "model", trusted=["pmdc.scores.criteria.bic_penalty"])
     assert again.criterion is bic_penalty
@@ -801,13 +801,13 @@ def fitted_with(tmp_path_factory):
     [
         (None, lambda model: first_level(model).models.number.__setitem__((0, 0), 10**6)),
         (None, lambda model: first_level(model).models.number.__setitem__((0, 0), -(2**62))),
-        (None, lambda model: model._classes.states.__setitem__(0, np.arange(9))),
-        (NaiveBayes(), lambda model: model._features.states.__setitem__(0, np.arange(1000))),
+        (None, lambda model: model.class_table_.states.__setitem__(0, np.arange(9))),
+        (NaiveBayes(), lambda model: model.feature_table_.states.__setitem__(0, np.arange(1000))),
         (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, 10**6)),
         (NaiveBayes(), lambda model: first_level(model).models.starts.__setitem__(0, -(10**6))),
         (NaiveBayes(), lambda model: put(first_level(model).models, starts=np.zeros(5, dtype=np.int64))),
-        (NaiveBayes(), lambda model: model._features.discrete.clear()),
-        (NaiveBayes(), lambda model: model._features.states.append(np.arange(3))),
+        (NaiveBayes(), lambda model: model.feature_table_.discrete.clear()),
+        (NaiveBayes(), lambda model: model.feature_table_.states.append(np.arange(3))),
         (NaiveBayes(), prepare_by(lambda prepare: Rotated(Indicators(()), np.full((2, 3), 1e9)))),
         (None, prepare_by(lambda prepare: Indicators(prepare.prepare.sizes, RBF()))),
         (None, prepare_by(lambda prepare: put(prepare.prepare, affine=np.exp) or prepare)),

@@ -120,7 +120,7 @@ def test_cv_is_an_explicit_loop():
                 p[ask] = local.predict_proba(Z[ask])[np.arange(len(ask)), codes[ask, child]]
         return np.exp(by_the_formula(p, W, q)[0])
 
-    model = GBNC(Logistic(C=2.0), criterion="cv", cv=4, conditioning="partition", standard_errors=0)
+    model = GBNC(Logistic(C=2.0), criterion="cv", cv=4, conditioning="partition", guard=0)
     scores = model.fit(data.X, data.Y).scores_
     for child, other in ((0, 1), (1, 0)):
         root = held_out(child, (), np.full(len(X), 0.5))
@@ -412,7 +412,7 @@ def test_binary_relevance_and_a_chain_are_among_the_families():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_chosen_network_scores_as_well_as_binary_relevance_and_a_chain(criterion, seed):
     data = table(150, K=4, seed=seed)
-    model = GBNC(Logistic(C=1.0), criterion=criterion, max_parents=2, prune=None, standard_errors=0)
+    model = GBNC(Logistic(C=1.0), criterion=criterion, max_parents=2, prune=None, guard=0)
     check_against_relevance_and_chain(model, data)
 
 
@@ -427,7 +427,7 @@ def check_against_relevance_and_chain(model, data):
 @pytest.mark.parametrize("name", ["edm", "flare1", "flags", "emotions"])
 def test_real_tables_score_as_well_as_binary_relevance_and_a_chain(name, data_dir):
     data = load(name, data_dir)
-    check_against_relevance_and_chain(GBNC(NaiveBayes(), max_parents=1, standard_errors=0), data)
+    check_against_relevance_and_chain(GBNC(NaiveBayes(), max_parents=1, guard=0), data)
 
 
 def test_where_all_ways_can_be_tried_no_network_of_any_ways_scores_better():
@@ -460,7 +460,9 @@ def test_tables_of_a_network_with_inputs(estimator):
         estimator, conditioning="input", criterion="cll", required_edges=edges, max_parents=2, max_discrete_parents=1
     )
     model.fit(data.X, data.Y)
-    assert model.ways_["y2"]["y0"] == model.ways_["y2"]["y1"] == model.ways_["y2"]["d0"] == "input"
+    assert (
+        model.conditioning_["y2"]["y0"] == model.conditioning_["y2"]["y1"] == model.conditioning_["y2"]["d0"] == "input"
+    )
     codes, sizes = codes_and_sizes(data)
     distribution = model.predict_joint(data.X)
     parents = distribution.parents[2]
@@ -517,7 +519,7 @@ def test_noise_gets_no_edges_unless_the_guard_is_off():
         rng = np.random.default_rng(seed)
         X, Y = rng.normal(size=(60, 2)), rng.integers(0, 2, size=(60, 5))
         for guard in found:
-            model = GBNC(NaiveBayes(), max_parents=2, standard_errors=guard).fit(X, Y)
+            model = GBNC(NaiveBayes(), max_parents=2, guard=guard).fit(X, Y)
             found[guard] += model.graph_.number_of_edges()
     assert found[1.0] < found[0.0] / 2
 
@@ -525,11 +527,10 @@ def test_noise_gets_no_edges_unless_the_guard_is_off():
 def test_the_guard_costs_no_more_than_the_standard_error_allows():
     data = table(150, K=4)
     scores = [
-        GBNC(NaiveBayes(), max_parents=2, standard_errors=guard).fit(data.X, data.Y).structure_.score
-        for guard in (0.0, 1.0, 1e6)
+        GBNC(NaiveBayes(), max_parents=2, guard=guard).fit(data.X, data.Y).structure_.score for guard in (0.0, 1.0, 1e6)
     ]
     assert scores[0] >= scores[1] >= scores[2]
-    assert not GBNC(NaiveBayes(), standard_errors=1e6).fit(data.X, data.Y).structure_.parents["y0"] & set(data.Y)
+    assert not GBNC(NaiveBayes(), guard=1e6).fit(data.X, data.Y).structure_.parents["y0"] & set(data.Y)
 
 
 def noise(n=150, K=6, n_features=2, seed=0):
@@ -604,13 +605,13 @@ def test_no_parent_of_any_kind_passes_a_high_guard(conditioning, limit):
     settings = {"conditioning": conditioning, "max_candidates": limit, "max_parents": 1, "max_discrete_parents": 1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There are .* parent sets")
-        model = GBNC(NaiveBayes(), standard_errors=20, **settings).fit(X, Y)
+        model = GBNC(NaiveBayes(), guard=20, **settings).fit(X, Y)
     assert not model.graph_.edges
-    assert "that standard_errors=20 leaves" in model.structure_.status
+    assert "that guard=20 leaves" in model.structure_.status
     edges = [("y4", "y1"), ("d0", "y1")]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There are .* parent sets")
-        model = GBNC(NaiveBayes(), standard_errors=20, required_edges=edges, **settings).fit(X, Y)
+        model = GBNC(NaiveBayes(), guard=20, required_edges=edges, **settings).fit(X, Y)
     assert set(model.graph_.edges) == set(edges)
 
 
@@ -618,7 +619,7 @@ def test_no_parent_of_any_kind_passes_a_high_guard(conditioning, limit):
 def test_no_dag_over_what_was_scored_is_better_without_the_guard(seed):
     kwargs = {"n_states": 2, "n_continuous": 2, "n_discrete": 3, "n_discrete_states": 3}
     data = make_network(60, n_class_variables=4, random_state=seed, **kwargs)
-    model = GBNC(NaiveBayes(), max_parents=2, standard_errors=0).fit(data.X, data.Y)
+    model = GBNC(NaiveBayes(), max_parents=2, guard=0).fit(data.X, data.Y)
     names = set(data.Y)
     best = {}
     for child, table in model.scores_.items():
@@ -639,8 +640,8 @@ def test_no_dag_over_what_was_scored_is_better_without_the_guard(seed):
 def test_zero_parents_are_none():
     X, Y = noise(n_features=0)
     Y[:, 1:] = Y[:, :1]
-    assert not GBNC(NaiveBayes(), max_parents=0, standard_errors=0).fit(X, Y).graph_.edges
-    chained = GBNC(NaiveBayes(), max_parents=1, standard_errors=0, conditioning="input").fit(X, Y)
+    assert not GBNC(NaiveBayes(), max_parents=0, guard=0).fit(X, Y).graph_.edges
+    chained = GBNC(NaiveBayes(), max_parents=1, guard=0, conditioning="input").fit(X, Y)
     assert chained.graph_.edges
 
 
@@ -649,7 +650,7 @@ def test_required_inputs_do_not_count():
     edges = [("y0", "y5"), ("y1", "y5"), ("d0", "y5")]
     limits = {"max_parents": 1, "max_discrete_parents": 0}
     model = GBNC(NaiveBayes(), conditioning="input", required_edges=edges, **limits).fit(X, Y)
-    assert {"y0", "y1", "d0"} <= set(model.ways_["y5"])
+    assert {"y0", "y1", "d0"} <= set(model.conditioning_["y5"])
     with pytest.raises(ValueError, match="more than max_discrete_parents=0"):
         GBNC(NaiveBayes(), conditioning="partition", required_edges=[("d0", "y5")], **limits).fit(X, Y)
 
@@ -671,11 +672,11 @@ def test_forbidden_features_have_no_say_in_the_strength():
     x = rng.normal(size=(120, 1))
     y = (x[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
     X = pd.DataFrame({"x": x[:, 0]})
-    plain = GBNC().fit(X, y).strengths_
+    plain = GBNC().fit(X, y).C_
     for j in range(40):
         X[f"d{j}"] = pd.Categorical(rng.choice(["a", "b"], size=120))
     forbidden = [(f"d{j}", "y0") for j in range(40)]
-    assert GBNC(forbidden_edges=forbidden).fit(X, y).strengths_ == plain
+    assert plain == GBNC(forbidden_edges=forbidden).fit(X, y).C_
 
 
 def test_without_backoff_scores_are_not_shrunk():
@@ -689,8 +690,8 @@ def test_without_backoff_scores_are_not_shrunk():
 @pytest.mark.parametrize("value", [-1, np.inf, "two", None, True])
 def test_standard_errors_must_be_a_number(value):
     data = table(30)
-    with pytest.raises(ValueError, match="standard_errors=.* must be a number of at least 0"):
-        GBNC(NaiveBayes(), standard_errors=value).fit(data.X, data.Y)
+    with pytest.raises(ValueError, match="guard=.* must be a number of at least 0"):
+        GBNC(NaiveBayes(), guard=value).fit(data.X, data.Y)
 
 
 # The strength of logistic regression --------------------------------------------------------------------------
@@ -704,8 +705,8 @@ def test_a_feature_that_is_left_out_has_no_say_in_the_strength(criterion):
     more = X.assign(code=pd.Categorical(rng.integers(0, 100, 500).astype(str)))
     model = GBNC(criterion=criterion).fit(X, y)
     other = GBNC(criterion=criterion).fit(more, y)
-    assert other.ways_ == {"y0": {}}
-    assert other.strengths_ == model.strengths_
+    assert other.conditioning_ == {"y0": {}}
+    assert other.C_ == model.C_
     np.testing.assert_allclose(other.predict_proba(more), model.predict_proba(X), atol=1e-6)
 
 
@@ -715,9 +716,9 @@ def test_the_strength_fits_the_task():
     sharp = (X @ rng.normal(size=20) > 0).astype(int)
     noise = rng.integers(0, 2, size=300)
     model = GBNC(max_parents=0).fit(X, np.column_stack([sharp, noise]))
-    assert model.strengths_["y0"] >= 1.0
-    assert model.strengths_["y1"] <= 0.01
-    assert model.strengths_["y1"] == Logistic(C="auto").fit(X, noise).C_
+    assert model.C_["y0"] >= 1.0
+    assert model.C_["y1"] <= 0.01
+    assert model.C_["y1"] == Logistic(C="auto").fit(X, noise).C_
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -112,7 +112,7 @@ class GBNC(MultiDimensionalClassifier):
         "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
         discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
-    standard_errors : float, default=2.0
+    guard : float, default=2.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
         best of several ways of the discrete features as many more as luck may have brought (and never less than half
         the square of this number, in nats); otherwise the class variable does without them. 0: whatever scores best.
@@ -178,10 +178,10 @@ class GBNC(MultiDimensionalClassifier):
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
         The score table: class variable -> {frozenset of parents: score}, the best of the ways that were tried and that
-        `standard_errors` has not refused; of those refused, if it has refused all.
-    ways_ : dict
+        `guard` has not refused; of those refused, if it has refused all.
+    conditioning_ : dict
         Class variable -> {parent: "partition" or "input"}.
-    strengths_ : dict
+    C_ : dict
         Class variable -> C, where the estimator is ``Logistic(C="auto")``.
     n_features_in_ : int
     feature_names_in_ : array of str
@@ -201,7 +201,7 @@ class GBNC(MultiDimensionalClassifier):
     >>> train, test = slice(0, 400), slice(400, 500)
     >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
     >>> model.structure_.status
-    'optimal over the 54 of 100 families that standard_errors=2 leaves'
+    'optimal over the 54 of 100 families that guard=2 leaves'
     >>> model.predict(data.X[test]).shape
     (100, 4)
     >>> [proba.shape for proba in model.predict_proba(data.X[test])]
@@ -217,7 +217,7 @@ class GBNC(MultiDimensionalClassifier):
         loss: LossLike = "hamming",
         criterion: str | criteria.Penalty = "auto",
         conditioning: str = "auto",
-        standard_errors: float = 2.0,
+        guard: float = 2.0,
         cv: Any = 5,
         prune: str | None = "lemma",
         max_parents: int = 3,
@@ -240,7 +240,7 @@ class GBNC(MultiDimensionalClassifier):
         self.loss = loss
         self.criterion = criterion
         self.conditioning = conditioning
-        self.standard_errors = standard_errors
+        self.guard = guard
         self.cv = cv
         self.prune = prune
         self.max_parents = max_parents
@@ -317,12 +317,12 @@ class GBNC(MultiDimensionalClassifier):
 
     def _sizes(self) -> tuple[int, ...]:
         """The numbers of states of all nodes: class variables, then discrete features."""
-        return (*self._classes.sizes, *(len(states) for states in self._features.states))
+        return (*self.class_table_.sizes, *(len(states) for states in self.feature_table_.states))
 
     def _rules(self) -> list[ParentRules]:
-        table = self._features
+        table = self.feature_table_
         return parent_rules(
-            self._classes.names,
+            self.class_table_.names,
             table.discrete_names,
             [table.names[i] for i in table.continuous],
             self.max_parents,
@@ -345,7 +345,7 @@ class GBNC(MultiDimensionalClassifier):
         weighted: bool,
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        classes, table = self._classes, self._features
+        classes, table = self.class_table_, self.feature_table_
         n_classes = len(classes.names)
         rules = self._rules()
         learner = make_learner(
@@ -381,16 +381,16 @@ class GBNC(MultiDimensionalClassifier):
         self._network = Network(nodes, learner.prepare, work.sizes)
         self.scores_ = named_scores(tables, offered, names)
         if work.strengths is not None:
-            self.strengths_ = {
+            self.C_ = {
                 names[child]: work.strengths[child][bool(family.classes(n_classes))]
                 for child, family in enumerate(chosen)
             }
-        self.ways_ = named_ways(chosen, names)
-        parents = {name: frozenset(ways) for name, ways in self.ways_.items()}
+        self.conditioning_ = named_ways(chosen, names)
+        parents = {name: frozenset(ways) for name, ways in self.conditioning_.items()}
         limits += self._limits(sum(map(len, tables)), sum(map(len, offered)))
         status = " ".join([structure.status, "over", " and ".join(limits)]) if limits else structure.status
         self.structure_ = replace(structure, parents=parents, status=status)
-        self.graph_ = named_graph(self.ways_, classes.names, losses)
+        self.graph_ = named_graph(self.conditioning_, classes.names, losses)
         self._say(f"structure: {self.structure_}")
 
     def _make_evaluator(self, work: Rowwise, kept: npt.NDArray[np.bool_] | None) -> Evaluator | None:
@@ -441,7 +441,7 @@ class GBNC(MultiDimensionalClassifier):
             work,
             parallel,
             evaluator,
-            self.standard_errors,
+            self.guard,
             (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
             [rule.required for rule in rules],
             self.memory_budget,
@@ -467,7 +467,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _check_scores(self, tables: Sequence[FamilyTable]) -> None:
         """Refuse a penalty that leaves a class variable nothing."""
-        for name, table in zip(self._classes.names, tables, strict=True):
+        for name, table in zip(self.class_table_.names, tables, strict=True):
             if callable(self.criterion) and not any(score > -np.inf for score in table.values()):
                 raise ValueError(
                     f"criterion={self.criterion!r} refused every parent set of the class variable {name!r}: its "
@@ -478,9 +478,9 @@ class GBNC(MultiDimensionalClassifier):
         super()._check_parameters()
         criteria.penalty_of(self.criterion)
         check_choice("conditioning", self.conditioning, WAYS)
-        errors = self.standard_errors
+        errors = self.guard
         if isinstance(errors, bool) or not isinstance(errors, Real) or not 0 <= errors < np.inf:
-            raise ValueError(f"standard_errors={errors!r} must be a number of at least 0; 0 switches the guard off.")
+            raise ValueError(f"guard={errors!r} must be a number of at least 0; 0 switches the guard off.")
         if isinstance(self.cv, Real):
             check_count("cv", self.cv, 2)
         elif isinstance(self.cv, (str, bytes, type)) or not (
@@ -560,7 +560,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _affordable(self, child: int, family: Family) -> bool:
         sizes = self._sizes()
-        classes = family.classes(len(self._classes.names))
+        classes = family.classes(len(self.class_table_.names))
         return len(classes) <= self.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= _WIDEST
 
     def _restrict(
@@ -603,7 +603,7 @@ class GBNC(MultiDimensionalClassifier):
         try:
             self._junction_tree = self._compile(chosen)
         except NetworkTooWideError as error:
-            n_classes = len(self._classes.names)
+            n_classes = len(self.class_table_.names)
             narrow = [
                 {f: score for f, score in table.items() if len(f.classes(n_classes)) <= self.max_parents}
                 for table in tables
@@ -620,12 +620,12 @@ class GBNC(MultiDimensionalClassifier):
         return structure, chosen
 
     def _compile(self, chosen: Sequence[Family]) -> JunctionTree:
-        sizes = self._classes.sizes
+        sizes = self.class_table_.sizes
         return JunctionTree(sizes, [f.classes(len(sizes)) for f in chosen], memory_budget=self.memory_budget)
 
     def _best_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
         tell_phase("searching the best graph")
-        names = self._classes.names
+        names = self.class_table_.names
         settled = [settle_families(table, len(names)) for table in tables]
         structure = find_structure(
             {
@@ -655,8 +655,8 @@ class GBNC(MultiDimensionalClassifier):
 
     def _limits(self, scored: int, offered: int) -> list[str]:
         """Over which of the families that were scored the structure is the best."""
-        if self.standard_errors and offered < scored:
-            return [f"the {offered} of {scored} families that standard_errors={self.standard_errors:g} leaves"]
+        if self.guard and offered < scored:
+            return [f"the {offered} of {scored} families that guard={self.guard:g} leaves"]
         return [] if self.conditioning == "partition" else [f"the {scored} families scored"]
 
     def _say(self, message: str) -> None:
@@ -670,7 +670,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _distribution(self, features: Features) -> JointDistribution:
         return JointDistribution(
-            self._classes, self._network.class_parents, self._network.tables(features), self._junction_tree
+            self.class_table_, self._network.class_parents, self._network.tables(features), self._junction_tree
         )
 
     def _cells_per_row(self) -> int:
@@ -682,7 +682,10 @@ class GBNC(MultiDimensionalClassifier):
         else:
             divides = f"with backoff={self.backoff!r} the uniform distribution answers for them"
         ways = {
-            way for parents in self.ways_.values() for name, way in parents.items() if name not in self._classes.names
+            way
+            for parents in self.conditioning_.values()
+            for name, way in parents.items()
+            if name not in self.class_table_.names
         }
         if "input" not in ways:
             return divides[0].upper() + divides[1:] + "."
@@ -691,7 +694,7 @@ class GBNC(MultiDimensionalClassifier):
         )
 
     def _used_discrete(self) -> list[int]:
-        n_classes = len(self._classes.names)
+        n_classes = len(self.class_table_.names)
         return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
 
 

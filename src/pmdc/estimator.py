@@ -64,11 +64,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _used_discrete(self) -> list[int]:
         """The discrete features that matter for predictions."""
-        return list(range(len(self._features.discrete)))
+        return list(range(len(self.feature_table_.discrete)))
 
     def _cells_per_row(self) -> int:
         """How many numbers a row costs in `_distribution`."""
-        return sum(self._classes.sizes)
+        return sum(self.class_table_.sizes)
 
     def _unseen_answer(self) -> str:
         """What is answered for a discrete value without rows, for a warning."""
@@ -79,6 +79,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         raise ValueError(
             f"{type(self).__name__} has no graph. Draw the distribution of a row instead: predict_joint(X).plot(row)."
         )
+
+    @property
+    def class_names_(self) -> list[str]:
+        """The names of the class variables, in the order of Y's columns."""
+        check_is_fitted(self)
+        return list(self.class_table_.names)
 
     # What users call -----------------------------------------------------------------------------------------
 
@@ -133,14 +139,16 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 UserWarning,
                 stacklevel=4,
             )
-        self._classes = ClassTable.fit(y, owner, kept)
+        self.class_table_ = ClassTable.fit(y, owner, kept)
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
-            resolve(self.loss).check(self._classes)
-        self._features = FeatureTable.fit(columns, self.discrete_features, kept)
-        keep_names_apart(self._features, hasattr(self, "feature_names_in_"), self._classes)
-        self.classes_ = self._classes.states[0] if self._classes.one_dimensional else list(self._classes.states)
-        features = self._features.encode(columns).rows(kept)
-        return features, self._classes.encode(y, unknown="mark")[kept], weights[kept], kept
+            resolve(self.loss).check(self.class_table_)
+        self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, kept)
+        keep_names_apart(self.feature_table_, hasattr(self, "feature_names_in_"), self.class_table_)
+        self.classes_ = (
+            self.class_table_.states[0] if self.class_table_.one_dimensional else list(self.class_table_.states)
+        )
+        features = self.feature_table_.encode(columns).rows(kept)
+        return features, self.class_table_.encode(y, unknown="mark")[kept], weights[kept], kept
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
         """The prediction of least expected loss for each row.
@@ -162,7 +170,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         features = self._read(X)
         evidence = self._read_given(given, len(features))
         codes = self._decide(features, self.loss if loss is None else loss, evidence)
-        return self._classes.decode(codes, like=X)
+        return self.class_table_.decode(codes, like=X)
 
     def expected_loss(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Floats:
         """The expected loss of each prediction, by the model's own probabilities: its risk.
@@ -200,7 +208,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         evidence = self._read_given(given, len(features))
         marginals = [part.marginals() for part in self._parts(features, evidence)]
         proba = [np.concatenate(parts) for parts in zip(*marginals, strict=True)]
-        return proba[0] if self._classes.one_dimensional else proba
+        return proba[0] if self.class_table_.one_dimensional else proba
 
     def predict_joint(self, X: Any, given: Any = None) -> BaseDistribution:
         """The conditional joint distribution of the class variables for a batch of rows.
@@ -273,7 +281,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         evidence = self._read_given(given, len(features))
         levels, calibrated = np.array([coverage]), calibration is not None
         if calibration is not None:
-            n_variables = len(self._classes.sizes)
+            n_variables = len(self.class_table_.sizes)
             if calibration.kind == "variables" and calibration.ranks.shape[1] != n_variables:
                 raise ValueError(
                     f"calibration is of {calibration.ranks.shape[1]} class variables, but the model has {n_variables}: "
@@ -282,7 +290,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
         parts = self._parts(features, evidence)
         if kind == "variables":
-            levels = np.broadcast_to(levels, len(self._classes.sizes))
+            levels = np.broadcast_to(levels, len(self.class_table_.sizes))
             masks = [
                 [
                     prediction_sets.state_sets(m, level, calibrated)
@@ -291,7 +299,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 for part in parts
             ]
             joined = [np.concatenate(mask) for mask in zip(*masks, strict=True)]
-            return joined[0] if self._classes.one_dimensional else joined
+            return joined[0] if self.class_table_.one_dimensional else joined
         outcomes, prob = [], []
         for part in parts:
             codes, reached = prediction_sets.outcome_sets(part, float(levels[0]), max_outcomes, calibrated)
@@ -335,7 +343,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_choice("kind", kind, ("outcomes", "variables"))
         check_count("max_outcomes", max_outcomes, 1)
         features = self._read(X)
-        codes = self._classes.encode(y, unknown="mark")
+        codes = self.class_table_.encode(y, unknown="mark")
         if len(codes) != len(features):
             raise ValueError(f"X has {len(features)} rows, Y has {len(codes)}: they must agree.")
         evidence = self._read_given(given, len(features))
@@ -356,7 +364,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         raises on several class variables with more than two states.)
         """
         features = self._read(X)
-        truth = self._classes.encode(y, unknown="mark")
+        truth = self.class_table_.encode(y, unknown="mark")
         if len(truth) != len(features):
             raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
         right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
@@ -414,12 +422,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         columns = read_columns(X, "X", type(self).__name__)
         validate_data(self, X, skip_check_array=True, reset=False)
-        features = self._features.encode(columns)
-        self._features.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
+        features = self.feature_table_.encode(columns)
+        self.feature_table_.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
         return features
 
     def _read_given(self, given: Any, n_rows: int) -> Codes | None:
-        return None if given is None else read_evidence(self._classes, given, n_rows)
+        return None if given is None else read_evidence(self.class_table_, given, n_rows)
 
     def _check_loss(self, loss: LossLike) -> None:
         if not (isinstance(loss, str) and loss in self._own_decisions):

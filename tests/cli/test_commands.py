@@ -31,8 +31,8 @@ def test_fit_tells_kinds_and_writes_json(pmdc, tmp_path):
     assert told["test"] is None
     assert "leading zeros: taken as text" in done.err, "where the standard output is for data, people look elsewhere"
     model = library.load("m.skops")
-    assert model._features.discrete_names == ["age", "site", "colour"]
-    assert model._features.states[1].tolist() == ["007", "012", "120"]
+    assert model.feature_table_.discrete_names == ["age", "site", "colour"]
+    assert model.feature_table_.states[1].tolist() == ["007", "012", "120"]
     assert [states.tolist() for states in model.classes_] == [["bad", "good", "so so"], [0, 1]]
     edges = {(edge["parent"], edge["child"]) for edge in told["structure"]["edges"]}
     assert edges == set(model.graph_.edges)
@@ -169,7 +169,7 @@ def test_a_model_reads_values_as_it_has_learned_them(pmdc, tmp_path, train, new,
     from pmdc.table_files import read_table
 
     used = read_features(read_table("b.csv"), model, drop_missing=False)
-    codes = model._features.encode(library.table.read_columns(used.X, "X", "test")).discrete[:, 0].tolist()
+    codes = model.feature_table_.encode(library.table.columns.read_columns(used.X, "X", "test")).discrete[:, 0].tolist()
     assert codes == [-1 if code is None else code for code in same]
     assert pmdc("predict", "m.skops", "b.csv").code == 0
 

@@ -114,7 +114,7 @@ def test_sets_for_each_class_variable(fitted):
     for given_calibration in (None, calibration):
         masks = model.predict_set(X, coverage=0.9, kind="variables", calibration=given_calibration)
         assert [mask.shape for mask in masks] == [(300, len(states)) for states in model.classes_]
-        codes = model._classes.encode(Y)
+        codes = model.class_table_.encode(Y)
         for k, mask in enumerate(masks):
             assert 0.83 < mask[np.arange(300), codes[:, k]].mean() <= 1.0
     single = GBNC().fit(data.X[:300], data.Y.iloc[:300, 0])

@@ -25,18 +25,21 @@ def graph(*edges, nodes="abc", **attributes):
 def test_shares_and_means():
     union = consensus_graph(
         [
-            graph(("a", "b", {"strength": 4.0, "way": "input"}), ("b", "c", {"strength": 1.0, "way": "input"})),
-            graph(("a", "b", {"strength": 8.0, "way": "partition"})),
-            graph(("b", "a", {"strength": 2.0, "way": "partition"}), ("b", "c", {"way": "input"})),
+            graph(
+                ("a", "b", {"strength": 4.0, "conditioning": "input"}),
+                ("b", "c", {"strength": 1.0, "conditioning": "input"}),
+            ),
+            graph(("a", "b", {"strength": 8.0, "conditioning": "partition"})),
+            graph(("b", "a", {"strength": 2.0, "conditioning": "partition"}), ("b", "c", {"conditioning": "input"})),
             graph(),
         ]
     )
     assert union.graph == {"n_models": 4}
     assert dict(union.nodes(data="kind")) == dict.fromkeys("abc", "class")
     assert {edge: data for *edge, data in union.edges(data=True) for edge in [tuple(edge)]} == {
-        ("a", "b"): {"confidence": 0.5, "strength": 6.0, "way": "mixed"},
-        ("b", "c"): {"confidence": 0.5, "strength": 1.0, "way": "input"},
-        ("b", "a"): {"confidence": 0.25, "strength": 2.0, "way": "partition"},
+        ("a", "b"): {"confidence": 0.5, "strength": 6.0, "conditioning": "mixed"},
+        ("b", "c"): {"confidence": 0.5, "strength": 1.0, "conditioning": "input"},
+        ("b", "a"): {"confidence": 0.25, "strength": 2.0, "conditioning": "partition"},
     }
 
 

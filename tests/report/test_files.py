@@ -39,8 +39,8 @@ def graph():
     made.add_nodes_from(AWKWARD, kind="class")
     made.add_node("feature", kind="discrete")
     for parent, child in pairwise(AWKWARD):
-        made.add_edge(parent, child, strength=1.25, way="partition")
-    made.add_edge("feature", "plain", strength=2.5, way="input", confidence=0.25)
+        made.add_edge(parent, child, strength=1.25, conditioning="partition")
+    made.add_edge("feature", "plain", strength=2.5, conditioning="input", confidence=0.25)
     return made
 
 
@@ -97,7 +97,7 @@ def test_dot_comes_back(graph, tmp_path, suffix):
     assert back.nodes["feature"]["shape"] != back.nodes["plain"]["shape"]
     for edge in graph.edges:
         assert float(back.edges[edge]["strength"]) == graph.edges[edge]["strength"]
-        assert back.edges[edge]["way"] == graph.edges[edge]["way"]
+        assert back.edges[edge]["conditioning"] == graph.edges[edge]["conditioning"]
     assert back.edges["feature", "plain"]["style"] == "dashed"
     assert back.edges["feature", "plain"]["label"] == "25 %"
     assert float(back.edges["feature", "plain"]["penwidth"]) > float(back.edges["plain", "two words"]["penwidth"])
@@ -120,7 +120,7 @@ def test_a_fitted_model_is_written(tmp_path):
     back = nx.read_graphml(tmp_path / "model.graphml")
     assert dict(back.nodes(data="kind")) == dict(model.graph_.nodes(data="kind"))
     for parent, child, attributes in model.graph_.edges(data=True):
-        assert back.edges[parent, child]["way"] == attributes["way"]
+        assert back.edges[parent, child]["conditioning"] == attributes["conditioning"]
         assert back.edges[parent, child]["strength"] == pytest.approx(attributes["strength"])
     with pytest.raises(ValueError, match="ClassPowerset has no graph"):
         write_graph(ClassPowerset().fit(data.X, data.Y), tmp_path / "powerset.dot")

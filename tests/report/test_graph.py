@@ -154,13 +154,13 @@ def test_edges_of_unknown_strength_are_dotted():
 
 def test_ways_are_told_apart_where_they_differ():
     graph = nx.DiGraph()
-    graph.add_edge("a", "b", way="partition")
-    graph.add_edge("a", "c", way="input")
+    graph.add_edge("a", "b", conditioning="partition")
+    graph.add_edge("a", "c", conditioning="input")
     ax = draw_graph(graph)
     full, dashed = drawn(ax, "edge")["a:b"], drawn(ax, "edge")["a:c"]
     assert full.get_linestyle() != dashed.get_linestyle()
     assert legend(ax) == ["parent divides the rows", "parent is an input"]
-    graph.edges["a", "b"]["way"] = "input"
+    graph.edges["a", "b"]["conditioning"] = "input"
     ax = draw_graph(graph)
     assert {line.get_linestyle() for line in drawn(ax, "edge").values()} <= {"-", "solid"}
     assert not legend(ax)

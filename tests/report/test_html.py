@@ -136,7 +136,7 @@ def test_a_graph_that_is_too_large_is_a_table(model, monkeypatch):
 def test_fifty_nodes_are_not_too_much():
     graph = make_network(1, n_class_variables=50, n_discrete=5, random_state=0).truth.graph
     for edge in graph.edges:
-        graph.edges[edge].update(strength=1.0, way="input")
+        graph.edges[edge].update(strength=1.0, conditioning="input")
 
     class Fitted(BinaryRelevance):
         def _own_graph(self):

@@ -114,7 +114,7 @@ def test_the_others_are_scored_where_they_were_not():
 
 def test_discrete_features_are_not_credited_with_what_others_tell(data):
     """They are chosen before class variables, so the set without them has no score of its own at first."""
-    model = GBNC(NaiveBayes(), conditioning="input", standard_errors=0, max_parents=2).fit(data.X, data.Y)
+    model = GBNC(NaiveBayes(), conditioning="input", guard=0, max_parents=2).fit(data.X, data.Y)
     unscored = [
         (parent, child)
         for parent, child in model.graph_.edges

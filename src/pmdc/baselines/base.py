@@ -51,14 +51,14 @@ class Baseline(MultiDimensionalClassifier):
         import networkx as nx
 
         graph = nx.DiGraph(note=note)
-        graph.add_nodes_from(self._classes.names, kind="class")
+        graph.add_nodes_from(self.class_table_.names, kind="class")
         graph.add_edges_from(edges)
         return graph
 
     @property
     def _input_sizes(self) -> list[int]:
         """The number of values of each discrete feature."""
-        return [len(states) for states in self._features.states]
+        return [len(states) for states in self.feature_table_.states]
 
     def _fit_target(
         self,

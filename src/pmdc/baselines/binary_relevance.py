@@ -42,7 +42,7 @@ class BinaryRelevance(Baseline):
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         self._models = [
             self._fit_target(features, self._input_sizes, k, codes[:, k], size, sample_weight, weighted)
-            for k, size in enumerate(self._classes.sizes)
+            for k, size in enumerate(self.class_table_.sizes)
         ]
 
     def _own_graph(self) -> networkx.DiGraph:
@@ -50,4 +50,4 @@ class BinaryRelevance(Baseline):
 
     def _distribution(self, features: Features) -> JointDistribution:
         tables = [node.log_proba(prepare(features), no_codes(len(features))) for node, prepare in self._models]
-        return JointDistribution(self._classes, [()] * len(tables), tables)
+        return JointDistribution(self.class_table_, [()] * len(tables), tables)

@@ -106,7 +106,7 @@ class ChainEnsemble(Baseline):
                 fit_chain(self, order, features.rows(rows), codes[rows], weights[rows], weighted or self.bootstrap)
             )
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
-        self.orders_ = [[self._classes.names[k] for k in chain.order] for chain in self._chains]
+        self.orders_ = [[self.class_table_.names[k] for k in chain.order] for chain in self._chains]
 
     def _own_graph(self) -> networkx.DiGraph:
         raise ValueError(
@@ -115,7 +115,7 @@ class ChainEnsemble(Baseline):
         )
 
     def _cells_per_row(self) -> int:
-        return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
+        return min(math.prod(self.class_table_.sizes), MOST_OUTCOMES)
 
     def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
         if not isinstance(loss, str) or loss != "vote":
@@ -123,9 +123,11 @@ class ChainEnsemble(Baseline):
         if evidence is not None:
             raise ValueError("given: loss='vote' lets chains vote whatever is known; name a loss, as 'hamming'.")
         votes = np.stack([chain.greedy(features) for chain in self._chains])
-        counts = [(votes[:, :, k, None] == np.arange(size)).sum(axis=0) for k, size in enumerate(self._classes.sizes)]
+        counts = [
+            (votes[:, :, k, None] == np.arange(size)).sum(axis=0) for k, size in enumerate(self.class_table_.sizes)
+        ]
         return np.column_stack([count.argmax(axis=1) for count in counts])
 
     def _distribution(self, features: Features) -> MixtureDistribution:
-        components = [ChainDistribution(self._classes, chain, features) for chain in self._chains]
-        return MixtureDistribution(self._classes, components, self.n_samples, self._sampling_seed)
+        components = [ChainDistribution(self.class_table_, chain, features) for chain in self._chains]
+        return MixtureDistribution(self.class_table_, components, self.n_samples, self._sampling_seed)

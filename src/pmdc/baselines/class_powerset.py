@@ -62,7 +62,7 @@ class ClassPowerset(Baseline):
         self._model = self._fit_target(
             features, self._input_sizes, 0, outcome.ravel(), n_outcomes, sample_weight, weighted
         )
-        unseen = math.prod(self._classes.sizes) - n_outcomes
+        unseen = math.prod(self.class_table_.sizes) - n_outcomes
         self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
 
     def _own_graph(self) -> networkx.DiGraph:
@@ -77,4 +77,4 @@ class ClassPowerset(Baseline):
     def _distribution(self, features: Features) -> OutcomeDistribution:
         node, prepare = self._model
         log_p = node.log_proba(prepare(features), no_codes(len(features))) + math.log1p(-self._rest)
-        return OutcomeDistribution(self._classes, self._outcomes, log_p, np.full(len(features), self._rest))
+        return OutcomeDistribution(self.class_table_, self._outcomes, log_p, np.full(len(features), self._rest))

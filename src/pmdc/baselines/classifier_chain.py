@@ -102,10 +102,10 @@ class ClassifierChain(Baseline):
     def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
         order = self._choose_order(features, codes, sample_weight, weighted)
         self._chain = fit_chain(self, order, features, codes, sample_weight, weighted)
-        self.order_ = [self._classes.names[k] for k in order]
+        self.order_ = [self.class_table_.names[k] for k in order]
 
     def _choose_order(self, inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
-        given = tuple(range(len(self._classes.names)))
+        given = tuple(range(len(self.class_table_.names)))
         if self.order is None:
             return given
         random = check_random_state(self.random_state)
@@ -120,7 +120,7 @@ class ClassifierChain(Baseline):
         return self._listed_order()
 
     def _listed_order(self) -> tuple[int, ...]:
-        names = self._classes.names
+        names = self.class_table_.names
         order = [names.index(k) if isinstance(k, str) and k in names else k for k in self.order]
         if sorted(map(str, order)) != sorted(map(str, range(len(names)))):
             raise ValueError(
@@ -160,10 +160,10 @@ class ClassifierChain(Baseline):
         )
 
     def _cells_per_row(self) -> int:
-        return min(math.prod(self._classes.sizes), MOST_OUTCOMES)
+        return min(math.prod(self.class_table_.sizes), MOST_OUTCOMES)
 
     def _distribution(self, features: Features) -> ChainDistribution:
-        return ChainDistribution(self._classes, self._chain, features)
+        return ChainDistribution(self.class_table_, self._chain, features)
 
 
 class Chain:
@@ -189,7 +189,7 @@ def fit_chain(
     owner: Baseline, order: tuple[int, ...], inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool
 ) -> Chain:
     """Fit the links of a chain with the estimator of `owner`."""
-    sizes = owner._classes.sizes
+    sizes = owner.class_table_.sizes
     links = []
     for place, k in enumerate(order):
         before = order[:place]

@@ -214,11 +214,11 @@ def show_graph(screen: Screen, model: Any) -> None:
         return
     table = _table("class variable", "depends on", "as")
     strengths = False
-    for child in model._classes.names:
+    for child in model.class_names_:
         edges = sorted(model.graph_.in_edges(child, data=True), key=lambda edge: -edge[2].get("strength", 0.0))
         strengths |= any("strength" in data for _, _, data in edges)
         rows = [
-            (", ".join(_parent(parent, data) for parent, _, data in edges if data["way"] == way), words)
+            (", ".join(_parent(parent, data) for parent, _, data in edges if data["conditioning"] == way), words)
             for way, words in _WAYS.items()
         ]
         rows = [(parents, words) for parents, words in rows if parents] or [("the continuous features alone", "")]
@@ -260,7 +260,7 @@ def show_row(
     """The marginals of one row as bars, the predicted state marked."""
     table = _table("class variable", "state", "probability", "", right=("probability",))
     for name, states, marginal, state in zip(
-        model._classes.names, model._classes.states, marginals, predicted, strict=True
+        model.class_names_, model.class_table_.states, marginals, predicted, strict=True
     ):
         parents = list(model.graph_.predecessors(name)) if hasattr(model, "graph_") else []
         for i, (one, probability) in enumerate(zip(states.tolist(), marginal.tolist(), strict=True)):

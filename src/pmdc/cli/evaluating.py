@@ -34,7 +34,7 @@ def run(
     require_classes(table, model)
     for note in table.notes:
         screen.note("evaluate", note)
-    used = read_features(table, model, drop_missing, needed=model._classes.names)
+    used = read_features(table, model, drop_missing, needed=model.class_names_)
     if used.left_out:
         screen.note("evaluate", used.left_out)
     Y, more = read_outcomes(used.table, model)

@@ -135,7 +135,7 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
         tell_phase("testing")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X, column", UserWarning)  # rare values are met by chance
-            known = model._classes.encode(training.Y.iloc[train])
+            known = model.class_table_.encode(training.Y.iloc[train])
             return judge(model, training.X.iloc[test], training.Y.iloc[test], known)
 
 

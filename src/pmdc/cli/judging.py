@@ -95,7 +95,7 @@ def judge(model: Any, X: Any, Y: Any, frequencies: Codes | None = None) -> Judge
     from pmdc import metrics
     from pmdc.table.columns import UNKNOWN
 
-    table = model._classes
+    table = model.class_table_
     truth = table.encode(Y, unknown="mark")
     wrong, any_wrong, log_prob, joint_error = [], [], [], []
     marginals: list[list[Floats]] = []

@@ -41,7 +41,7 @@ def read_features(table: TableFile, model: Any, drop_missing: bool | None, neede
         Other columns, in which no value may be missing.
     """
     pd = require("pandas")
-    known = model._features
+    known = model.feature_table_
     _refuse_absent(table, known.names)
     states = dict(zip(known.discrete_names, [list(s.tolist()) for s in known.states], strict=True))
     gaps = {name: table[name].missing(states.get(name, ())) for name in known.names}
@@ -95,7 +95,7 @@ def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
     pd = require("pandas")
     columns = {}
     notes = []
-    for name in model._classes.names:
+    for name in model.class_names_:
         states = _states_of(model, name)
         columns[name] = table[name].as_known(states)
         here = set(states)
@@ -125,17 +125,17 @@ def _refuse_absent(table: TableFile, names: Sequence[str]) -> None:
 
 def require_classes(table: TableFile, model: Any) -> None:
     """Refuse a table without the class variables of a model."""
-    _refuse_absent(table, model._classes.names)
+    _refuse_absent(table, model.class_names_)
 
 
 def _states_of(model: Any, name: str) -> list[Any]:
-    classes = model._classes
+    classes = model.class_table_
     return list(classes.states[classes.names.index(name)].tolist())
 
 
 def read_given(given: Sequence[str], model: Any, table: TableFile) -> dict[str, Any]:
     """What is known of the class variables: ``name=state``, or ``name=@column`` for a column of the table."""
-    names = model._classes.names
+    names = model.class_names_
     known: dict[str, Any] = {}
     for text in given:
         fitting = [name for name in names if text.startswith(f"{name}=")]

@@ -35,7 +35,7 @@ def load_model(path: Path, trust: bool) -> Any:
         raise BadInput(
             str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
         ) from None
-    if not hasattr(model, "_classes") or not hasattr(model, "predict_joint"):
+    if not hasattr(model, "class_table_") or not hasattr(model, "predict_joint"):
         raise BadInput(f"{path} holds a {type(model).__name__}, which is no model of pmdc.")
     return model
 

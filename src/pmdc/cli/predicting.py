@@ -80,22 +80,22 @@ def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
             if loss not in model._own_decisions:
                 from pmdc.decisions.decide import resolve
 
-                resolve(loss).check(model._classes)
+                resolve(loss).check(model.class_table_)
     except (ValueError, TypeError) as error:
         raise BadInput(f"--loss: {error}") from None
     if top is not None:
-        taken = [name for name in model._classes.names if name in _OF_TOP]
+        taken = [name for name in model.class_names_ if name in _OF_TOP]
         if taken:
             raise BadInput(f"--top: a column of its answer has the name of the class variable {taken[0]!r}.")
         if proba or loss is not None:
             raise BadInput("--top lists outcomes: it goes neither with --proba nor with --loss.")
-        outcomes = math.prod(model._classes.sizes)
+        outcomes = math.prod(model.class_table_.sizes)
         if top > outcomes:
             raise BadInput(f"--top {top}: there are {outcomes} outcomes; ask for as many at the most.")
 
 
 def _kept(table: TableFile, keep: Sequence[str], model: Any) -> list[str]:
-    predicted = model._classes.names
+    predicted = model.class_names_
     if list(keep) == ["*"]:
         return [name for name in table.names if name not in predicted]
     names = chosen(table, keep, "--keep")
@@ -110,7 +110,7 @@ def _tell(screen: Screen, used: Matched, model: Any, given: Sequence[str]) -> No
     if used.left_out:
         screen.note("predict", used.left_out)
     taken = {text.partition("=@")[2] for text in given}
-    there = [name for name in model._classes.names if name in table.names and name not in taken]
+    there = [name for name in model.class_names_ if name in table.names and name not in taken]
     if there:
         screen.note("predict", f"{table.source} has the class variables {shorten(there)} already; they are not used.")
     for warning in used.warnings:
@@ -119,7 +119,7 @@ def _tell(screen: Screen, used: Matched, model: Any, given: Sequence[str]) -> No
 
 def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[str, Any], proba: bool) -> Any:
     pd = require("pandas")
-    names = model._classes.names
+    names = model.class_names_
     wanted = model.loss if loss is None else loss
     parts, chances = [], []
     for block in [slice(0, n_rows)] if _whole_batch(model, wanted) else blocks(n_rows):
@@ -132,7 +132,7 @@ def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[
     if proba:
         columns = [
             f"P({name}={state})"
-            for name, states in zip(names, model._classes.states, strict=True)
+            for name, states in zip(names, model.class_table_.states, strict=True)
             for state in states.tolist()
         ]
         frame = pd.concat([frame, pd.DataFrame(np.vstack(chances), columns=columns)], axis=1)
@@ -168,7 +168,7 @@ def _tops(model: Any, used: Matched, known: dict[str, Any], k: int) -> Any:
         found = model.predict_joint(rows_of(used.X, block), given=_given_rows(known, block)).top(k)
         outcomes.append(found.outcomes.reshape(-1, found.outcomes.shape[-1]))
         chances.append(np.exp(found.log_prob).reshape(-1))
-    frame = pd.DataFrame(np.concatenate(outcomes), columns=model._classes.names).infer_objects()
+    frame = pd.DataFrame(np.concatenate(outcomes), columns=model.class_names_).infer_objects()
     row, rank, probability = _OF_TOP
     frame.insert(0, rank, np.tile(np.arange(1, k + 1), len(used.rows)))
     frame.insert(0, row, np.repeat(used.rows + 1, k))

@@ -50,7 +50,7 @@ def run(
 
 
 def _model(screen: Screen, model: Any, path: Path) -> None:
-    classes, features = model._classes, model._features
+    classes, features = model.class_table_, model.feature_table_
     screen.say(f"{path}: {type(model).__name__} of {len(classes.names)} class variables, by pmdc {written_by(path)}")
     screen.say()
     table = _table("class variable", "states")
@@ -80,7 +80,7 @@ def _settings(model: Any) -> str:
 
 
 def _document(model: Any, path: Path) -> dict[str, Any]:
-    classes, features = model._classes, model._features
+    classes, features = model.class_table_, model.feature_table_
     return {
         "model_file": str(path),
         "pmdc": written_by(path),
@@ -124,7 +124,7 @@ def _one_row(
                 return
         marginals = [marginal[0] for marginal in joint.marginals()]
         best = joint.top(1)
-    names, states = model._classes.names, model._classes.states
+    names, states = model.class_names_, model.class_table_.states
     likely = [list(s.tolist())[int(marginal.argmax())] for s, marginal in zip(states, marginals, strict=True)]
     outcome = best.outcomes[0, 0].tolist()
     if json:

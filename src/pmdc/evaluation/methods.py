@@ -73,20 +73,20 @@ class PlainMultiOutput(BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any) -> PlainMultiOutput:
-        self._classes = ClassTable.fit(y)
+        self.class_table_ = ClassTable.fit(y)
         steps: list[Any] = [MultiOutputClassifier(self.estimator)]
         if not isinstance(self.estimator, NaiveBayes):
             encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
             discrete = make_column_selector(dtype_exclude="number")
             steps.insert(0, make_column_transformer((encoder, discrete), remainder="passthrough"))
         self._pipeline = make_pipeline(*steps)
-        self._pipeline.fit(X, self._classes.encode(y))
+        self._pipeline.fit(X, self.class_table_.encode(y))
         seen = self._pipeline[-1].classes_
-        self.classes_ = [states[codes] for states, codes in zip(self._classes.states, seen, strict=True)]
+        self.classes_ = [states[codes] for states, codes in zip(self.class_table_.states, seen, strict=True)]
         return self
 
     def predict(self, X: Any) -> Any:
-        return self._classes.decode(self._pipeline.predict(X), like=X)
+        return self.class_table_.decode(self._pipeline.predict(X), like=X)
 
     def predict_proba(self, X: Any) -> Any:
         return self._pipeline.predict_proba(X)

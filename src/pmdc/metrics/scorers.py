@@ -127,7 +127,7 @@ def _look_within(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 def _in_order_of_fit(classifier: Any, y: Any) -> Any:
     """The columns of y in the order of `predict_proba`, where the classifier knows them by name."""
-    table = getattr(classifier, "_classes", None)
+    table = getattr(classifier, "class_table_", None)
     frame = nw.from_native(y, eager_only=True, pass_through=True)
     if isinstance(table, ClassTable) and isinstance(frame, nw.DataFrame) and len(frame.columns) == len(table.names):
         return frame[:, table._order(y)].to_native()

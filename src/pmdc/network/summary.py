@@ -70,7 +70,7 @@ def named_graph(
         for parent in sorted(parents):
             if parent not in graph:
                 graph.add_node(parent, kind="discrete")
-            graph.add_edge(parent, child, way=parents[parent])
+            graph.add_edge(parent, child, conditioning=parents[parent])
             if np.isfinite(lost_without[parent]):  # nothing is known where a penalty forbids all that is left
                 graph.edges[parent, child]["strength"] = lost_without[parent]
     return graph

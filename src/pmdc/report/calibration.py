@@ -74,7 +74,7 @@ def plot_calibration(
     check_is_fitted(model)
     proba = model.predict_proba(X)
     proba = proba if isinstance(proba, list) else [proba]
-    truth = model._classes.encode(Y, unknown="mark")
+    truth = model.class_table_.encode(Y, unknown="mark")
     if len(truth) != len(proba[0]):
         raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must agree.")
 
@@ -84,7 +84,7 @@ def plot_calibration(
         # The number first: matplotlib hides labels that begin with an underscore, as a name may.
         return f"{expected_calibration_error(*given, **options):.3f}  {name}", reliability(*given, **options)
 
-    names = [printable(name) for name in model._classes.names]
+    names = [printable(name) for name in model.class_names_]
     each = [bins(name, [k]) for k, name in enumerate(names)]
     label, together = bins("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
     own = ax is None

@@ -68,8 +68,8 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
         known = [float(data["strength"]) for data in each if "strength" in data]
         if strengths := list(filter(math.isfinite, known)):
             union.edges[edge]["strength"] = fmean(strengths)
-        if ways := {data["way"] for data in each if "way" in data}:
-            union.edges[edge]["way"] = ways.pop() if len(ways) == 1 else "mixed"
+        if ways := {data["conditioning"] for data in each if "conditioning" in data}:
+            union.edges[edge]["conditioning"] = ways.pop() if len(ways) == 1 else "mixed"
     return union
 
 

@@ -129,8 +129,8 @@ def _dot(graph: nx.DiGraph, title: str | None) -> bytes:
         look: dict[str, Any] = {}
         if greatest > 0 and math.isfinite(strength := data.get("strength", math.nan)):
             look["penwidth"] = round(0.6 + 2.4 * max(strength, 0.0) / greatest, 2)
-        if data.get("way") in _STYLES:
-            look["style"] = _STYLES[data["way"]]
+        if data.get("conditioning") in _STYLES:
+            look["style"] = _STYLES[data["conditioning"]]
         if "confidence" in data:
             look["label"] = f"{100 * data['confidence']:.0f} %"
         lines.append(f"  {_quoted(parent)} -> {_quoted(child)}{_attributes(data | look)};")

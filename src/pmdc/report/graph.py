@@ -206,7 +206,7 @@ class Strokes:
         given = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
         self.strengths = {edge: max(strength, 0.0) for edge, strength in given.items() if math.isfinite(strength)}
         self.greatest = max(self.strengths.values(), default=0.0)
-        ways = {edge: str(d["way"]) for edge, d in data.items() if d.get("way") in _WAYS}
+        ways = {edge: str(d["conditioning"]) for edge, d in data.items() if d.get("conditioning") in _WAYS}
         self.ways = ways if len(set(ways.values())) > 1 else {}
         self.confidence = {edge: float(d["confidence"]) for edge, d in data.items() if "confidence" in d}
         self.unknown = {edge for edge in data if self.greatest and edge not in self.strengths}

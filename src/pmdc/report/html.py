@@ -165,7 +165,7 @@ def _parents_table(graph: Any) -> str:
             parents = []
             for parent, _, data in graph.in_edges(node, data=True):
                 strength = f"{data['strength']:.3g}" if "strength" in data else ""
-                told = ", ".join(word for word in (data.get("way", ""), strength) if word)
+                told = ", ".join(word for word in (data.get("conditioning", ""), strength) if word)
                 parents.append(f"{parent} ({told})" if told else str(parent))
             rows.append([str(node), ", ".join(parents) or "no other class variable"])
     note = f"<p>{escape(str(graph.graph['note']))}</p>" if graph.graph.get("note") else ""

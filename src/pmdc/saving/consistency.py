@@ -65,8 +65,8 @@ def _within(objects: Iterable[Any]) -> Iterator[Any]:
 
 def _check_model(model: MultiDimensionalClassifier) -> None:
     """Refuse a classifier whose local models do not fit its tables or each other."""
-    classes = model._classes.sizes
-    row, values = _one_row(model._features)
+    classes = model.class_table_.sizes
+    row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
         network, tree = model._network, model._junction_tree
         sizes = (*classes, *values)

@@ -180,7 +180,7 @@ def _is_readable(values: list[Any], skops: Any) -> bool:
 
 def _complaint(where: str, value: Any) -> str:
     """What cannot be saved, and what to do about it."""
-    if where in ("_classes", "classes_"):
+    if where in ("class_table_", "classes_"):
         return (
             f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which a file cannot hold. "
             "Make the states text or numbers, and fit again."

@@ -100,6 +100,15 @@ _PARTS: dict[str, type] = {
 _FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "parents", "memory_budget")}
 """Fields where not all parameters are."""
 
+_RENAMED: dict[str, str] = {
+    "standard_errors": "guard",
+    "_classes": "class_table_",
+    "_features": "feature_table_",
+    "ways_": "conditioning_",
+    "strengths_": "C_",
+}
+"""Parameters and attributes of classifiers by the names that earlier files have for them."""
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"codes_behind": codes_behind}
 
 _NAMES: dict[Any, str] = {kind: name for name, kind in (*_ESTIMATORS.items(), *_PARTS.items())}
@@ -254,6 +263,10 @@ class Reader:
         raise ValueError(f"it names the type {name!r}, which is not known")
 
     def _estimator(self, kind: type, parameters: dict[str, Plain], fitted: dict[str, Plain]) -> Any:
+        if kind in MODELS.values():
+            parameters, fitted = (
+                {_RENAMED.get(name, name): value for name, value in given.items()} for given in (parameters, fitted)
+            )
         estimator = kind(**{name: self.read(value) for name, value in parameters.items()})
         for name, value in fitted.items():
             if hasattr(kind, name) or name in parameters:
@@ -273,4 +286,7 @@ class Reader:
         graph = networkx.DiGraph()
         graph.add_nodes_from(self.read(node) for node in nodes)
         graph.add_edges_from(self.read(edge) for edge in edges)
+        for _, _, about in graph.edges(data=True):
+            if "way" in about:  # its name in earlier files
+                about["conditioning"] = about.pop("way")
         return graph

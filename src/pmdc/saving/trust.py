@@ -54,4 +54,17 @@ _SCIKIT_LEARN = (
     "sklearn.utils._bunch.Bunch",
 )
 
-KNOWN_TYPES: tuple[str, ...] = (*(f"{one.__module__}.{one.__name__}" for one in _OWN), *_SCIKIT_LEARN)
+_OLD_PLACES = (
+    "pmdc.learners.logistic.Logistic",
+    "pmdc.learners.logistic.LogisticModels",
+    "pmdc.learners.naive_bayes.NaiveBayes",
+    "pmdc.learners.naive_bayes.NaiveBayesModels",
+    "pmdc.table.FeatureTable",
+)
+"""Where some of our own were when files were written that are still read."""
+
+KNOWN_TYPES: tuple[str, ...] = (
+    *(f"{one.__module__}.{one.__name__}" for one in _OWN),
+    *_OLD_PLACES,
+    *_SCIKIT_LEARN,
+)
