@@ -29,7 +29,7 @@ import numpy as np
 from reporting import peak_memory, publish
 from threadpoolctl import threadpool_limits
 
-from pmdc.inference import JunctionTree
+from pmdc.inference import JunctionTree, family_scopes
 
 AGREEMENT = 1e-9
 Parents = Sequence[tuple[int, ...]]
@@ -60,7 +60,7 @@ class Problem:
 
     @cached_property
     def tree(self) -> JunctionTree:
-        return JunctionTree(self.sizes, self.parents)
+        return JunctionTree(self.sizes, family_scopes(self.parents))
 
     def log_prob(self, codes: np.ndarray) -> np.ndarray:
         every = range(len(codes))
@@ -342,7 +342,7 @@ def number(value: float) -> str:
 
 def headline(what: str, problem: Problem) -> Iterator[str]:
     start = time.process_time()
-    tree = JunctionTree(problem.sizes, problem.parents)
+    tree = JunctionTree(problem.sizes, family_scopes(problem.parents))
     seconds = time.process_time() - start
     cells = sum(table[0].size for table in problem.tables)
     yield f"**{what}.** {tree!r}, compiled in {1e3 * seconds:.1f} ms; {cells:,} numbers in the tables of a row."
@@ -450,7 +450,7 @@ def wide_rows(seed: int, n_rows: int) -> None:
 def wide(args: argparse.Namespace) -> Iterator[str]:
     """Time and memory against the number of rows where cliques are as large as they get."""
     for name, counts in (("hardest", (1250, 2500, 5000, 10_000)), ("typical", (10_000,))):
-        tree = JunctionTree([4] * 16, wide_structure(WIDE[name]))
+        tree = JunctionTree([4] * 16, family_scopes(wide_structure(WIDE[name])))
         yield f"**16 class variables of 4 states, 3 random parents, the {name} of 200 structures.** {tree!r}"
         yield ""
         yield (

@@ -91,11 +91,13 @@ class Enumeration:
 
     @classmethod
     def of_network(cls, sizes, parents, tables):
+        return cls.of_factors(sizes, [(*members, k) for k, members in enumerate(parents)], tables)
+
+    @classmethod
+    def of_factors(cls, sizes, scopes, tables):
         columns = []
         for outcome in all_outcomes(sizes):
-            entries = [
-                table[(slice(None), *(outcome[p] for p in parents[k]), outcome[k])] for k, table in enumerate(tables)
-            ]
+            entries = [table[(slice(None), *outcome[list(scope)])] for scope, table in zip(scopes, tables, strict=True)]
             columns.append(sum(entries))
         return cls(sizes, np.column_stack(columns))
 

@@ -63,6 +63,46 @@ def networks(draw, max_variables=6):
 
 
 @st.composite
+def factor_products(draw, max_variables=6):
+    """Sizes, scopes and log tables of a few rows whose product is normalised, but not one table for each variable.
+
+    The distributions of blocks of class variables given some of those before them, with their axes in any order; some
+    of them are split into two factors, neither of which is normalised.
+    """
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=max_variables))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_rows = draw(st.integers(1, 4))
+    zeros, tiny = draw(st.sampled_from([0.0, 0.3, 0.8])), draw(st.sampled_from([0.0, 0.3]))
+    scopes, tables, order = [], [], rng.permutation(len(sizes)).tolist()
+    done = 0
+    while done < len(order):
+        block = order[done : done + int(rng.integers(1, 4))]
+        parents = [v for v in order[:done] if rng.random() < 0.4]
+        done += len(block)
+        block_size, parent_sizes = math.prod(sizes[v] for v in block), [sizes[p] for p in parents]
+        numbers = [tuple(range(1, len(parents) + 1))]
+        (table,) = random_tables(rng, [block_size, *parent_sizes], numbers, n_rows, zeros, tiny)
+        scope = (*parents, *block)
+        axes = rng.permutation(len(scope))
+        scopes.append(tuple(scope[axis] for axis in axes))
+        tables.append(table.reshape(n_rows, *(sizes[v] for v in scope)).transpose(0, *(axes + 1)))
+    for i in range(len(scopes)):
+        if rng.random() < 0.4:
+            scopes.append(tuple(v for v in scopes[i] if rng.random() < 0.5) or scopes[i][:1])
+            tables[i], rest = split_factor(tables[i], scopes[i], scopes[-1])
+            tables.append(rest)
+    return sizes, scopes, tables
+
+
+def split_factor(table, scope, part):
+    """A log table as the sum of one over all its class variables and one over a part of them."""
+    others = tuple(axis for axis, v in enumerate(scope, start=1) if v not in part)
+    largest = table.max(axis=others, keepdims=True)
+    kept = np.where(np.isneginf(largest), 0.0, largest)
+    return np.where(np.isneginf(largest), 0.0, table - kept), largest.squeeze(axis=others)
+
+
+@st.composite
 def long_networks(draw, most_outcomes=3000):
     """Up to ten class variables, few enough states to list all outcomes."""
     chosen = []

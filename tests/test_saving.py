@@ -865,6 +865,29 @@ def test_a_parent_that_is_there_twice_is_refused(tmp_path):
         pmdc.load(tmp_path / "model")
 
 
+def saved_tree(content):
+    """The plain data of the junction tree of a GBNC."""
+    return content["model"]["fitted"]["_junction_tree"]
+
+
+def test_a_tree_of_another_network_is_refused(saved):
+    edit(saved, lambda content: saved_tree(content)["scopes"]["items"].reverse())
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(saved)
+
+
+def test_a_tree_may_have_parents_instead_of_scopes_as_in_earlier_files(fitted, saved):
+    def give_parents(content):
+        tree = saved_tree(content)
+        scopes = tree.pop("scopes")
+        for scope in scopes["items"]:
+            scope["items"].pop()
+        tree["parents"] = scopes
+
+    edit(saved, give_parents)
+    assert_same_model(fitted, pmdc.load(saved))
+
+
 # Size, and files of earlier versions ----------------------------------------------------------------------------
 
 

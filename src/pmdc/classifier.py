@@ -44,7 +44,7 @@ from pmdc.candidates.pruning import PRUNING, ScoreTable
 from pmdc.candidates.rules import ParentRules, predicted_models
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.inference import JointDistribution, JunctionTree
+from pmdc.inference import JointDistribution, JunctionTree, family_scopes
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from pmdc.learners import make_learner
 from pmdc.learners.protocols import Adjustable, LocalLearner
@@ -621,7 +621,8 @@ class GBNC(MultiDimensionalClassifier):
 
     def _compile(self, chosen: Sequence[Family]) -> JunctionTree:
         sizes = self.class_table_.sizes
-        return JunctionTree(sizes, [f.classes(len(sizes)) for f in chosen], memory_budget=self.memory_budget)
+        scopes = family_scopes([f.classes(len(sizes)) for f in chosen])
+        return JunctionTree(sizes, scopes, memory_budget=self.memory_budget)
 
     def _best_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
         tell_phase("searching the best graph")

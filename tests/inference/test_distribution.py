@@ -120,15 +120,31 @@ def test_the_tree_is_compiled_once_and_only_when_needed():
     tables = random_tables(rng, [2, 2], [(), (0,)], 1)
     distribution = JointDistribution(States([2, 2]), [(), (0,)], tables)
     assert distribution.junction_tree is distribution.junction_tree
-    tree = JunctionTree([2, 2], [(), (0,)])
+    tree = JunctionTree([2, 2], [(0,), (0, 1)])
     assert JointDistribution(States([2, 2]), [(), (0,)], tables, tree).junction_tree is tree
     with pytest.raises(ValueError, match="junction_tree"):
-        JointDistribution(States([2, 2]), [(), (0,)], tables, JunctionTree([2, 2], [(), ()]))
+        JointDistribution(States([2, 2]), [(), (0,)], tables, JunctionTree([2, 2], [(0,), (1,)]))
 
 
 def test_wrong_tables_are_refused_at_once():
-    with pytest.raises(ValueError, match=r"class variable 0 has shape \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"log_tables\[0\] has shape \(1, 3\)"):
         JointDistribution(States([2]), [()], [np.zeros((1, 3))])
+
+
+@pytest.mark.parametrize(
+    ("parents", "complaint"),
+    [
+        ([()], "parents has 1 entries"),
+        ([(), (1,)], r"parents\[1\]"),
+        ([(), (0, 0)], r"parents\[1\]"),
+        ([(), (2,)], r"parents\[1\]"),
+        ([(1,), (0,)], "cycle"),
+    ],
+)
+def test_wrong_parents_are_refused_at_once(parents, complaint):
+    tables = [np.full((1, *[2] * (len(members) + 1)), np.log(0.5)) for members in parents]
+    with pytest.raises(ValueError, match=complaint):
+        JointDistribution(States([2, 2]), parents, tables)
 
 
 def test_pickle_and_repr():

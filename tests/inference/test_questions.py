@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from oracles import Enumeration, elimination_cells
-from pmdc.inference import JointDistribution, JunctionTree, OutcomeDistribution
+from pmdc.inference import JointDistribution, JunctionTree, OutcomeDistribution, family_scopes
 from pmdc.inference.evidence import ImpossibleEvidenceError
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.table.classes import ClassTable
@@ -177,15 +177,16 @@ def test_the_best_order_is_the_best_of_all(network, seed):
     """Also where some class variables must come last."""
     from itertools import permutations
 
-    from pmdc.inference.elimination import moral_graph
+    from pmdc.inference.elimination import interaction_graph
 
     sizes, parents, _ = network
+    scopes = family_scopes(parents)
     last = [k for k in range(len(sizes)) if np.random.default_rng(seed).random(len(sizes))[k] < 0.3]
 
     def cells(order):
-        return elimination_cells(sizes, moral_graph(parents), order)
+        return elimination_cells(sizes, interaction_graph(len(sizes), scopes), order)
 
-    tree = JunctionTree(sizes, parents, last=last)
+    tree = JunctionTree(sizes, scopes, last=last)
     assert set(tree.order[len(sizes) - len(last) :]) == set(last)
     first = [k for k in range(len(sizes)) if k not in last]
     least = min(cells((*a, *b)) for a in permutations(first) for b in permutations(last))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats
 from pmdc.inference.base import BaseDistribution, ClassTable, contradicts, draw, merge_evidence
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
-from pmdc.inference.junction_tree import JunctionTree, check_tables, outcome_log_prob
+from pmdc.inference.factors import check_tables, family_scopes, outcome_log_prob
+from pmdc.inference.junction_tree import JunctionTree
 from pmdc.inference.outcomes import OutcomeDistribution
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class JointDistribution(BaseDistribution):
     class_table : object with names, states, sizes, encode and decode
         The class variables.
     parents : sequence of K tuples of int
-        The parents of each class variable, as indices of class variables.
+        The parents of each class variable, as indices of class variables. They must not form a cycle.
     log_tables : sequence of K arrays of shape (n_rows, *sizes of the parents, size)
         Log probabilities of the states of each class variable given its parents. Zero probabilities (-inf)
         are allowed.
@@ -72,18 +73,20 @@ class JointDistribution(BaseDistribution):
         self.parents = tuple(tuple(members) for members in parents)
         self.log_tables = [np.asarray(table, dtype=np.float64) for table in log_tables]
         self.evidence = evidence
-        super().__init__(class_table, check_tables(class_table.sizes, self.parents, self.log_tables))
+        _check_parents(self.parents, len(class_table.sizes))
+        self._scopes = family_scopes(self.parents)
+        super().__init__(class_table, check_tables(class_table.sizes, self._scopes, self.log_tables, "log_tables"))
         if evidence is not None and evidence.shape != (len(self), len(self.parents)):
             raise ValueError(f"evidence has shape {evidence.shape}; it must be {(len(self), len(self.parents))}.")
         if junction_tree is not None:
-            if (junction_tree.sizes, junction_tree.parents) != (class_table.sizes, self.parents):
+            if (junction_tree.sizes, junction_tree.scopes) != (class_table.sizes, self._scopes):
                 raise ValueError("junction_tree was compiled for other parents or other numbers of states.")
             self.junction_tree = junction_tree
 
     @cached_property
     def junction_tree(self) -> JunctionTree:
         """The compiled structure."""
-        return JunctionTree(self.class_table.sizes, self.parents)
+        return JunctionTree(self.class_table.sizes, self._scopes)
 
     @cached_property
     def log_evidence(self) -> Floats:
@@ -104,7 +107,7 @@ class JointDistribution(BaseDistribution):
     def entropy(self) -> Floats:
         # H(Y | e) = log P(e) - E[log P(Y, e)], and the latter is a sum over class variables given their parents.
         total = self.log_evidence.copy()
-        joint_tables = self.junction_tree.family_marginals(self.log_tables, self.evidence)
+        joint_tables = self.junction_tree.factor_marginals(self.log_tables, self.evidence)
         for joint, log_table in zip(joint_tables, self.log_tables, strict=True):
             logs = np.where(joint > 0, log_table, 0.0)  # 0 log 0 = 0
             total -= (joint * logs).sum(axis=tuple(range(1, joint.ndim)))
@@ -144,7 +147,7 @@ class JointDistribution(BaseDistribution):
         partly = (codes == NO_EVIDENCE).any(axis=1)
         total = np.empty(len(self))
         whole = np.flatnonzero(~partly)
-        total[whole] = outcome_log_prob(self.parents, self.log_tables, codes[whole], whole)
+        total[whole] = outcome_log_prob(self._scopes, self.log_tables, codes[whole], whole)
         if partly.any():
             tables = [table[partly] for table in self.log_tables]
             total[partly] = self.junction_tree.log_evidence(tables, codes[partly])
@@ -182,13 +185,13 @@ class JointDistribution(BaseDistribution):
     def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
         if self.evidence is not None or (codes == NO_EVIDENCE).any():
             return super().log_prob_at(rows, codes)
-        return outcome_log_prob(self.parents, self.log_tables, codes, rows)
+        return outcome_log_prob(self._scopes, self.log_tables, codes, rows)
 
     def enumerate(self) -> OutcomeDistribution:
         outcomes = self.every_outcome()
         log_p = np.zeros((len(self), len(outcomes)))
-        for k, table in enumerate(self.log_tables):
-            place: tuple[Any, ...] = (slice(None), *(outcomes[:, p] for p in self.parents[k]), outcomes[:, k])
+        for scope, table in zip(self._scopes, self.log_tables, strict=True):
+            place: tuple[Any, ...] = (slice(None), *(outcomes[:, v] for v in scope))
             log_p += table[place]
         if self.evidence is not None:
             log_p[contradicts(self.evidence, outcomes)] = -np.inf
@@ -281,3 +284,19 @@ class JointDistribution(BaseDistribution):
                 "`given`, and give the evidence to the other tool."
             )
         return self
+
+
+def _check_parents(parents: Sequence[tuple[int, ...]], n_variables: int) -> None:
+    """Raise ValueError unless these are the parents of each class variable in a directed acyclic graph."""
+    if len(parents) != n_variables:
+        raise ValueError(f"parents has {len(parents)} entries; {n_variables} are needed, one for each class variable.")
+    for k, members in enumerate(parents):
+        if len({*members, k}) != len(members) + 1 or not all(0 <= p < n_variables for p in members):
+            raise ValueError(
+                f"parents[{k}]={members}: give distinct indices of other class variables, below {n_variables}."
+            )
+    try:
+        TopologicalSorter(dict(enumerate(parents))).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(map(str, error.args[1]))
+        raise ValueError(f"parents has the cycle {cycle}: remove one of its arcs.") from None

@@ -18,14 +18,14 @@ OPTIMAL_UP_TO = 10
 """So many class variables can be put into the best order in some hundredths of a second."""
 
 
-def moral_graph(parents: Sequence[tuple[int, ...]], together: Iterable[Sequence[int]] = ()) -> Graph:
-    """Neighbours of each class variable, where those that meet in a table are neighbours.
+def interaction_graph(n_variables: int, scopes: Iterable[Sequence[int]]) -> Graph:
+    """Return the neighbours of each class variable: those that share a scope with it.
 
-    Those of a group in `together` become neighbours too: they will meet in a clique.
+    For the scopes of a Bayesian network this is its moral graph.
     """
-    graph: Graph = {k: set() for k in range(len(parents))}
-    for members in (*((*members, k) for k, members in enumerate(parents)), *together):
-        for a, b in combinations(members, 2):
+    graph: Graph = {variable: set() for variable in range(n_variables)}
+    for scope in scopes:
+        for a, b in combinations(scope, 2):
             graph[a].add(b)
             graph[b].add(a)
     return graph

@@ -1,9 +1,13 @@
-"""Exact inference in a network of class variables, for a batch of rows at once.
+"""Exact inference in a product of factors over class variables, for a batch of rows at once.
 
-A `JunctionTree` is compiled once from the structure and knows what it will cost; it is then run on log conditional
-tables, one for each class variable, with one entry for each row. The semiring is a parameter of the elimination:
-summing gives marginals and the probability of evidence, maximising the most probable outcomes, and first summing then
-maximising the most probable states of some class variables together. `kernels.py` has the loops.
+A `JunctionTree` is compiled once from the scopes of the factors and knows what it will cost; it is then run on their
+log tables, which have one entry for each row. The semiring is a parameter of the elimination: summing gives marginals
+and the probability of evidence, maximising the most probable outcomes, and first summing then maximising the most
+probable states of some class variables together. `kernels.py` has the loops.
+
+In a Bayesian network the factors are the conditional tables, one for each class variable, and their scopes are the
+families (`factors.family_scopes`). But the tree knows neither nodes nor parents: a factor may be the distribution of
+several class variables given others, and there may be more or fewer factors than class variables.
 
 The tree has one clique for each class variable: the variable that is eliminated there and its separator. Its message
 goes to the clique of the separator's member that is eliminated next.
@@ -12,11 +16,10 @@ goes to the clique of the separator's member that is eliminated next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from math import prod
-from queue import SimpleQueue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.inference.elimination import eliminate, moral_graph
+from pmdc.inference.batches import run_chunks
+from pmdc.inference.elimination import eliminate, interaction_graph
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc.inference.factors import Scopes, check_scopes, check_tables, outcome_log_prob
 
 if TYPE_CHECKING:
     from pmdc.inference.kernels import Plan, Projection
@@ -77,8 +82,8 @@ class Clique:
     """The eliminated class variable, then its separator, in elimination order."""
     parent: int | None
     children: tuple[int, ...]
-    families: tuple[int, ...]
-    """The class variables whose conditional tables are multiplied in here."""
+    factors: tuple[int, ...]
+    """The factors that are multiplied in here."""
 
     @property
     def separator(self) -> tuple[int, ...]:
@@ -86,14 +91,18 @@ class Clique:
 
 
 class JunctionTree:
-    """A junction tree over class variables, compiled once and run on batches of conditional tables.
+    """A junction tree over class variables, compiled once and run on batches of log tables.
+
+    The distribution of a row is the product of its factors. Except in `weighted_marginals`, it must be normalised:
+    the probabilities of all outcomes add up to one. No entry of a log table may be above zero.
 
     Parameters
     ----------
     sizes : sequence of int
         The number of states of each class variable.
-    parents : sequence of tuples of int
-        The parents of each class variable, as indices.
+    scopes : sequence of tuples of int
+        The class variables of each factor: the axes of its table, after that of the rows. Every class variable must be
+        in at least one scope.
     together : sequence of tuples of int
         Groups of class variables that are to meet in a clique, so that their joint distribution can be asked for.
     last : sequence of int
@@ -116,13 +125,15 @@ class JunctionTree:
 
     Raises
     ------
+    ValueError
+        If a scope is not valid, or a class variable is in none of them.
     NetworkTooWideError
         If one row alone does not fit into the memory budget.
 
     Examples
     --------
     >>> import numpy as np
-    >>> tree = JunctionTree(sizes=[2, 2], parents=[(), (0,)])
+    >>> tree = JunctionTree(sizes=[2, 2], scopes=[(0,), (0, 1)])  # tables of P(Y0) and P(Y1 | Y0)
     >>> tree.width
     1
     >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.5, 0.5], [0.25, 0.75]]])]
@@ -135,46 +146,64 @@ class JunctionTree:
     def __init__(
         self,
         sizes: Sequence[int],
-        parents: Sequence[tuple[int, ...]],
+        scopes: Scopes,
         *,
         together: Iterable[Sequence[int]] = (),
         last: Sequence[int] = (),
         memory_budget: int = MEMORY_BUDGET,
     ):
         self.sizes = tuple(int(size) for size in sizes)
-        self.parents = tuple(tuple(int(p) for p in members) for members in parents)
+        self.scopes = tuple(tuple(int(v) for v in scope) for scope in scopes)
         self.last = frozenset(last)
         self.memory_budget = int(memory_budget)
-        _check_structure(self.sizes, self.parents)
+        check_scopes(self.sizes, self.scopes)
         together = [tuple(group) for group in together]
-        scopes = eliminate(self.sizes, moral_graph(self.parents, together), self.last)
-        self.order = tuple(scopes)
+        graph = interaction_graph(len(self.sizes), (*self.scopes, *together))
+        eliminated = eliminate(self.sizes, graph, self.last)
+        self.order = tuple(eliminated)
         self._position = {variable: i for i, variable in enumerate(self.order)}
-        self.cliques = self._assemble(scopes)
-        self.width = max(len(scope) for scope in scopes.values()) - 1
+        self.cliques = self._assemble(eliminated)
+        self.width = max(len(clique.scope) for clique in self.cliques) - 1
         self.cells = sum(self._cells(clique.scope) for clique in self.cliques)
-        # Tables, messages, distributions and beliefs; and, twice, what is asked for: at most the tables or a group.
-        answer = max([self._table_cells, *(self._cells(group) for group in together)])
+        # Tables, messages, distributions and beliefs; and, twice, the answer: at most all tables, marginals or a group.
+        answer = max([self._table_cells, sum(self.sizes), *(self._cells(group) for group in together)])
         self.bytes_per_row = 8 * (self._table_cells + self._lines + self._belief_lines + 2 * answer)
         self._refuse_too_wide()
 
-    def _assemble(self, scopes: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
+    def _assemble(self, eliminated: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
         # A separator is handed to the clique of its first member: all the others are still there.
-        parent = {variable: scope[1] for variable, scope in scopes.items() if len(scope) > 1}
-        children: dict[int, list[int]] = {variable: [] for variable in scopes}
+        parent = {variable: scope[1] for variable, scope in eliminated.items() if len(scope) > 1}
+        children: dict[int, list[int]] = {variable: [] for variable in eliminated}
         for variable, above in parent.items():
             children[above].append(variable)
-        families: dict[int, list[int]] = {variable: [] for variable in scopes}
-        for k, members in enumerate(self.parents):
-            families[min((*members, k), key=self._position.__getitem__)].append(k)
-        return tuple(Clique(scopes[v], parent.get(v), tuple(children[v]), tuple(families[v])) for v in sorted(scopes))
+        factors: dict[int, list[int]] = {variable: [] for variable in eliminated}
+        for i, scope in enumerate(self.scopes):
+            factors[min(scope, key=self._position.__getitem__)].append(i)
+        return tuple(
+            Clique(eliminated[v], parent.get(v), tuple(children[v]), tuple(factors[v])) for v in sorted(eliminated)
+        )
 
     def _cells(self, scope: Iterable[int]) -> int:
         return prod(self.sizes[variable] for variable in scope)
 
     @cached_property
+    def _table_place(self) -> list[int]:
+        """The first line of each table, and the number of lines of all of them."""
+        return [0, *accumulate(self._cells(scope) for scope in self.scopes)]
+
+    @property
     def _table_cells(self) -> int:
-        return sum(self._cells((*members, k)) for k, members in enumerate(self.parents))
+        return self._table_place[-1]
+
+    @cached_property
+    def _evidence_factors(self) -> dict[int, int]:
+        """The factor in which evidence on each class variable is entered.
+
+        A factor whose scope ends with the variable, such as its conditional table, or else the first with it.
+        """
+        numbered = list(enumerate(self.scopes))[::-1]
+        first = {variable: i for i, scope in numbered for variable in scope}
+        return first | {scope[-1]: i for i, scope in numbered}
 
     @cached_property
     def _belief_lines(self) -> int:
@@ -202,13 +231,13 @@ class JunctionTree:
         return {name: value for name, value in self.__dict__.items() if name not in ("_plan", "_variants")}
 
     def variant(self, together: Sequence[int] = (), last: Sequence[int] = ()) -> JunctionTree:
-        """A tree of the same network in which these meet in a clique, or are eliminated last; compiled once."""
+        """A tree of the same factors in which these meet in a clique, or are eliminated last; compiled once."""
         variants = self.__dict__.setdefault("_variants", {})
         key = frozenset(together), frozenset(last)
         if key not in variants:
             try:
                 variants[key] = JunctionTree(
-                    self.sizes, self.parents, together=[together], last=last, memory_budget=self.memory_budget
+                    self.sizes, self.scopes, together=[together], last=last, memory_budget=self.memory_budget
                 )
             except NetworkTooWideError as error:
                 raise NetworkTooWideError(
@@ -230,8 +259,8 @@ class JunctionTree:
 
         Parameters
         ----------
-        tables : list of K arrays of shape (n_rows, *sizes of the parents, size)
-            Log conditional probabilities of each class variable given its parents.
+        tables : sequence of arrays of shape (n_rows, *sizes of the scope)
+            The log table of each factor.
         evidence : array of shape (n_rows, K), optional
             Codes of the states that are known; -1 is unknown.
 
@@ -248,9 +277,9 @@ class JunctionTree:
         """
         return self.joint(tables, [(variable,) for variable in range(len(self.sizes))], evidence)
 
-    def family_marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
-        """The joint distribution of each class variable and its parents, in the shape of `tables`."""
-        return self.joint(tables, [(*members, k) for k, members in enumerate(self.parents)], evidence)
+    def factor_marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
+        """The joint distribution of the class variables of each factor, in the shape of `tables`."""
+        return self.joint(tables, self.scopes, evidence)
 
     def joint(
         self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None = None
@@ -290,7 +319,7 @@ class JunctionTree:
         chosen. That probabilities add up to one is not checked here: maximising does not see the total.
         """
         codes, _ = self._max_product(tables, evidence)
-        log_prob = outcome_log_prob(self.parents, tables, codes)
+        log_prob = outcome_log_prob(self.scopes, tables, codes)
         self._check_possible(log_prob, evidence)
         return codes, log_prob
 
@@ -300,7 +329,7 @@ class JunctionTree:
         The first one is the mode. Outcomes with the same log probability come in the order of class variables and
         their states; which ones are left out, where not all of them fit, follows the elimination order.
         """
-        n_rows = check_tables(self.sizes, self.parents, tables)
+        n_rows = check_tables(self.sizes, self.scopes, tables)
         modes, _ = self.mode(tables, evidence)
         codes = np.empty((n_rows, k, len(self.sizes)), dtype=np.int64)
 
@@ -310,7 +339,7 @@ class JunctionTree:
         self._run(tables, evidence, few, logs=True, n_lines=self._belief_lines)
         rows = np.repeat(np.arange(n_rows), k)
         flat = codes.reshape(n_rows * k, len(self.sizes))
-        log_prob = outcome_log_prob(self.parents, tables, flat, rows).reshape(n_rows, k)
+        log_prob = outcome_log_prob(self.scopes, tables, flat, rows).reshape(n_rows, k)
         if evidence is not None:  # where there are fewer possible outcomes than k
             contradicted = (evidence[:, None] != NO_EVIDENCE) & (evidence[:, None] != codes)
             log_prob[contradicted.any(axis=2)] = -np.inf
@@ -320,7 +349,7 @@ class JunctionTree:
         self, tables: Sequence[Floats], n: int, random: np.random.RandomState, evidence: Codes | None = None
     ) -> Codes:
         """Outcomes drawn from the distribution given the evidence, shape (n_rows, n, K)."""
-        n_rows = check_tables(self.sizes, self.parents, tables)
+        n_rows = check_tables(self.sizes, self.scopes, tables)
         uniform = random.random_sample((n_rows, n, len(self.sizes)))
         codes = np.empty(uniform.shape, dtype=np.int64)
         log_total = np.empty(n_rows)
@@ -354,7 +383,7 @@ class JunctionTree:
         self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None
     ) -> tuple[Floats, Floats]:
         """Unscaled sums for the targets, side by side, and the log probability of the evidence."""
-        n_rows = check_tables(self.sizes, self.parents, tables)
+        n_rows = check_tables(self.sizes, self.scopes, tables)
         projection, n_lines = self._projection(targets)
         out = np.empty((n_rows, sum(self._cells(target) for target in targets)))
         log_total = np.empty(n_rows)
@@ -394,8 +423,8 @@ class JunctionTree:
             with np.errstate(over="ignore"):
                 total = np.exp(log_total[row])
             raise ValueError(
-                f"The probabilities of row {row} add up to {total:.6g}: for each configuration of the parents, the "
-                "probabilities in a table must add up to one."
+                f"The probabilities of row {row} add up to {total:.6g} instead of 1: normalise the tables, conditional "
+                "ones for each configuration of the parents."
             )
 
     def _check_possible(self, log_prob: Floats, evidence: Codes | None) -> None:
@@ -410,7 +439,7 @@ class JunctionTree:
 
     def _max_product(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats]:
         """The best states of the maximised class variables (0 of the others), and the log of what they are worth."""
-        n_rows = check_tables(self.sizes, self.parents, tables)
+        n_rows = check_tables(self.sizes, self.scopes, tables)
         codes = np.zeros((n_rows, len(self.sizes)), dtype=np.int64)
         log_best = np.empty(n_rows)
         maximise = np.array([not self.last or variable in self.last for variable in self.order])
@@ -437,27 +466,26 @@ class JunctionTree:
         n_axes = self.width + 1
         cliques = [self.cliques[variable] for variable in self.order]
         scope, sizes = np.zeros((len(cliques), n_axes), dtype=np.int64), np.ones((len(cliques), n_axes), dtype=np.int64)
-        table_place = np.cumsum([0, *(self._cells((*members, k)) for k, members in enumerate(self.parents))])
         message = np.cumsum([0, *(self._cells(clique.separator) for clique in cliques)])
         conditional = message[-1] + np.cumsum([0, *(self._cells(clique.scope) for clique in cliques)])
         start, place, is_table, strides = [0], [], [], []
         for c, clique in enumerate(cliques):
             scope[c, : len(clique.scope)] = clique.scope
             sizes[c, : len(clique.scope)] = [self.sizes[v] for v in clique.scope]
-            for k in clique.families:
-                place.append(table_place[k])
-                strides.append(self._strides((*self.parents[k], k), clique.scope))
+            for i in clique.factors:
+                place.append(self._table_place[i])
+                strides.append(self._strides(self.scopes[i], clique.scope))
             for child in clique.children:
                 place.append(message[self._position[child]])
                 strides.append(self._strides(self.cliques[child].separator, clique.scope))
-            is_table += [True] * len(clique.families) + [False] * len(clique.children)
+            is_table += [True] * len(clique.factors) + [False] * len(clique.children)
             start.append(len(place))
         return self._kernels.Plan(
             scope=scope,
             sizes=sizes,
             width=np.array([len(clique.separator) for clique in cliques]),
             cells=np.diff(message),
-            n_table_lines=int(table_place[-1]),
+            n_table_lines=self._table_cells,
             factor_start=np.array(start),
             factor_place=np.array(place),
             factor_is_table=np.array(is_table),
@@ -527,33 +555,11 @@ class JunctionTree:
         block, n_blocks, n_threads = self._schedule(n_rows, n_lines)
         step = block * n_blocks
         chunks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-        shape = n_blocks * self._table_cells + n_lines, block
-        buffers: SimpleQueue[Floats] = SimpleQueue()
-        for _ in range(min(n_threads, len(chunks))):
-            buffers.put(_borrow(prod(shape)))
 
-        def chunk(rows: slice) -> None:
-            buffer = buffers.get()
-            try:
-                lines = buffer[: prod(shape)].reshape(shape)
-                work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
-            finally:
-                buffers.put(buffer)  # another thread may be waiting for it
+        def chunk(rows: slice, lines: Floats) -> None:
+            work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
 
-        try:
-            if min(n_threads, len(chunks)) <= 1:
-                for rows in chunks:
-                    chunk(rows)
-                return
-            pool = ThreadPoolExecutor(n_threads)
-            try:
-                for _ in pool.map(chunk, chunks):
-                    pass
-            finally:
-                pool.shutdown(cancel_futures=True)
-        finally:
-            while not buffers.empty():
-                _give_back(buffers.get())
+        run_chunks(chunk, chunks, (n_blocks * self._table_cells + n_lines, block), n_threads)
 
     def _schedule(self, n_rows: int, n_lines: int) -> tuple[int, int, int]:
         """Rows of a block, blocks of a chunk, and threads."""
@@ -576,38 +582,24 @@ class JunctionTree:
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         width = lines.shape[1]
         lost = np.zeros(-(-n_rows // width) * width, dtype=bool)
-        nothing = np.full(n_rows, NO_EVIDENCE)
-        place = 0
-        for k, table in enumerate(tables):
+        for i, table in enumerate(tables):
             flat = np.ascontiguousarray(table[rows], dtype=np.float64).reshape(n_rows, -1)
-            known = nothing if evidence is None else np.ascontiguousarray(evidence[rows, k])
-            if self._kernels.load(
-                flat, place, self._table_cells, self.sizes[k], known, TOTAL_TOLERANCE, logs, lines, lost
-            ):
-                raise ValueError(f"tables[{k}] holds NaN or a probability above one: give log probabilities.")
-            place += flat.shape[1]
+            place = self._table_place[i]
+            if self._kernels.load(flat, place, self._table_cells, TOTAL_TOLERANCE, logs, lines, lost):
+                raise ValueError(f"tables[{i}] holds NaN or a probability above one: give log probabilities.")
+        if evidence is not None:
+            self._enter_evidence(evidence[rows], lines, -np.inf if logs else 0.0)
         return lost
 
-
-_SPARE: list[Floats] = []
-"""Buffers of the last calls. Memory that is new in every call costs as much as the work on small batches."""
-
-
-_MOST_SPARE, _LARGEST_SPARE = 4, 2**24
-
-
-def _borrow(size: int) -> Floats:
-    """A buffer of so many numbers, at least."""
-    try:
-        buffer = _SPARE.pop()
-    except IndexError:
-        return np.empty(size)
-    return buffer if len(buffer) >= size else np.empty(size)
-
-
-def _give_back(buffer: Floats) -> None:
-    if buffer.nbytes <= _LARGEST_SPARE and len(_SPARE) < _MOST_SPARE:
-        _SPARE.append(buffer)
+    def _enter_evidence(self, evidence: Codes, lines: Floats, zero: float) -> None:
+        """Set what contradicts the evidence to zero, in one factor of each class variable that is known somewhere."""
+        for variable in np.flatnonzero((evidence != NO_EVIDENCE).any(axis=0)).tolist():
+            factor = self._evidence_factors[variable]
+            scope = self.scopes[factor]
+            stride = self._cells(scope[scope.index(variable) + 1 :])
+            states = np.arange(self._cells(scope)) // stride % self.sizes[variable]
+            known = np.ascontiguousarray(evidence[:, variable])
+            self._kernels.observe(known, states, self._table_place[factor], self._table_cells, zero, lines)
 
 
 def _sorted(codes: Codes, log_prob: Floats, modes: Codes) -> tuple[Codes, Floats]:
@@ -621,41 +613,3 @@ def _sorted(codes: Codes, log_prob: Floats, modes: Codes) -> tuple[Codes, Floats
     order = np.lexsort((*flat.T[::-1], -log_prob.ravel(), ~is_mode.ravel(), rows))
     codes, log_prob = flat[order].reshape(codes.shape), log_prob.ravel()[order].reshape(n_rows, k)
     return codes, log_prob
-
-
-def outcome_log_prob(
-    parents: Sequence[tuple[int, ...]], tables: Sequence[Floats], codes: Codes, rows: Codes | None = None
-) -> Floats:
-    """Log probability of one outcome for each row (or for the given rows): the sum of its entries in the tables."""
-    every = np.arange(len(codes)) if rows is None else rows
-    total = np.zeros(len(codes))
-    for k, table in enumerate(tables):
-        total += table[(every, *(codes[:, p] for p in parents[k]), codes[:, k])]
-    return total
-
-
-def _check_structure(sizes: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> None:
-    if not sizes or min(sizes) < 1:
-        raise ValueError(f"sizes={sizes}: give at least one class variable, each with at least one state.")
-    if len(parents) != len(sizes):
-        raise ValueError(f"parents has {len(parents)} entries, one is needed for each of {len(sizes)} variables.")
-    for k, members in enumerate(parents):
-        if len({*members, k}) != len(members) + 1 or not all(0 <= p < len(sizes) for p in members):
-            raise ValueError(
-                f"parents[{k}]={members}: give distinct indices of other class variables, below {len(sizes)}."
-            )
-
-
-def check_tables(sizes: Sequence[int], parents: Sequence[tuple[int, ...]], tables: Sequence[Floats]) -> int:
-    """The number of rows, after comparing the shape of each conditional table with the structure."""
-    if len(tables) != len(sizes):
-        raise ValueError(f"{len(tables)} conditional tables given, one is needed for each of {len(sizes)} variables.")
-    n_rows = len(tables[0])
-    for k, table in enumerate(tables):
-        shape = (n_rows, *(sizes[p] for p in parents[k]), sizes[k])
-        if table.shape != shape:
-            raise ValueError(
-                f"The conditional table of class variable {k} has shape {table.shape}; by its parents "
-                f"{tuple(parents[k])} it must be {shape}."
-            )
-    return n_rows

@@ -118,21 +118,11 @@ def exponential(x: Floats, out: Floats) -> None:
 
 
 @compiled(nogil=True)
-def load(
-    table: Floats,
-    place: int,
-    step: int,
-    size: int,
-    evidence: Codes,
-    most: float,
-    logs: bool,
-    lines: Floats,
-    lost: Marks,
-) -> int:
-    """Read a conditional table, shape (n, cells), into the lines from `place` on, for each block `step` lines further.
+def load(table: Floats, place: int, step: int, most: float, logs: bool, lines: Floats, lost: Marks) -> int:
+    """Read a log table, shape (n, cells), into the lines from `place` on, for each block `step` lines further.
 
-    States that contradict the evidence (a code for each row; -1 is none) get probability zero. The last row is repeated
-    to fill the last block. Gives the number of log probabilities above `most`, and NaN, which must not be there.
+    The last row is repeated to fill the last block. Gives the number of log probabilities above `most`, and NaN, which
+    must not be there.
     """
     n, cells = table.shape
     width = lines.shape[1]
@@ -156,10 +146,6 @@ def load(
                     for j in range(cells):
                         if some[r, j] < TINY and table[i, j] > -np.inf:
                             lost[position + r] = True
-            if evidence[i] >= 0:
-                for j in range(cells):
-                    if j % size != evidence[i]:
-                        some[r, j] = -np.inf if logs else 0.0
         block, b = divmod(position, width)
         if b + ROWS_AT_ONCE <= width and count == ROWS_AT_ONCE:  # a whole piece of a line at a time
             first = place + block * step
@@ -172,6 +158,21 @@ def load(
                 for j in range(cells):
                     lines[place + block * step + j, b] = some[r, j]
     return wrong
+
+
+@compiled(nogil=True)
+def observe(evidence: Codes, states: Codes, place: int, step: int, zero: float, lines: Floats) -> None:
+    """Set the cells of a table that `load` has read to zero where they contradict what is known of a class variable.
+
+    `evidence` has its state in each row, -1 where it is unknown, and `states` its state in each cell of the table.
+    """
+    n_rows, width = len(evidence), lines.shape[1]
+    for block in range(-(-n_rows // width)):
+        for j in range(len(states)):
+            for b in range(width):
+                known = evidence[min(block * width + b, n_rows - 1)]
+                if known >= 0 and known != states[j]:
+                    lines[place + block * step + j, b] = zero
 
 
 @compiled(nogil=True)

@@ -17,7 +17,7 @@ from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, Clas
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.classifier import GBNC
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.inference.junction_tree import JunctionTree
+from pmdc.inference import JunctionTree, family_scopes
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.clones import EstimatorModels
 from pmdc.learners.groups import GroupedModels
@@ -72,7 +72,7 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
         sizes = (*classes, *values)
         _demand(type(network) is Network and type(tree) is JunctionTree)
         _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(classes))
-        _demand(tree.sizes == classes and list(tree.parents) == network.class_parents)
+        _demand(tree.sizes == classes and tree.scopes == family_scopes(network.class_parents))
         for node, n_states in zip(network.nodes, classes, strict=True):
             _check_node(node, n_states, sizes, network.prepare, row.numbers(), [])
     elif isinstance(model, BinaryRelevance):

@@ -25,7 +25,7 @@ from pmdc.decisions.f_measure import FMeasure
 from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.inference.junction_tree import JunctionTree
+from pmdc.inference import JunctionTree, family_scopes
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.clones import EstimatorModels, PartModel
 from pmdc.learners.inputs import (
@@ -97,8 +97,18 @@ _PARTS: dict[str, type] = {
 }
 """Made from their fields, which are the parameters of their constructors."""
 
-_FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "parents", "memory_budget")}
+_FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "scopes", "memory_budget")}
 """Fields where not all parameters are."""
+
+
+def _update_tree(fields: dict[str, Any]) -> None:
+    """Convert the parents of each class variable, which earlier files have, to scopes."""
+    if "parents" in fields:
+        fields["scopes"] = family_scopes(fields.pop("parents"))
+
+
+_UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {"JunctionTree": _update_tree}
+"""Functions that bring fields of earlier files up to date, by the name of the type."""
 
 _RENAMED: dict[str, str] = {
     "standard_errors": "guard",
@@ -236,7 +246,10 @@ class Reader:
         if name in _ESTIMATORS:
             return self._estimator(_ESTIMATORS[name], **fields)
         if name in _PARTS:
-            return _PARTS[name](**{key: self.read(value) for key, value in fields.items()})
+            fields = {key: self.read(value) for key, value in fields.items()}
+            if name in _UPDATES:
+                _UPDATES[name](fields)
+            return _PARTS[name](**fields)
         return self._special(name, fields)
 
     def _each(self, plain: list[Plain]) -> list[Any]:
