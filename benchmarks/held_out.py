@@ -189,9 +189,10 @@ def report_refits(cells: dict[Any, Any], labels: list[str]) -> Iterator[str]:
             relative, gains = [], []
             for child, real in truth["scores"].items():
                 own = found["scores"][child]
-                base = min(real, key=len)
-                relative += [(own[p] - real[p]) / abs(real[p]) for p in real]
-                gains += [abs((own[p] - own[base]) - (real[p] - real[base])) for p in real if p != base]
+                both = [p for p in real if p in own]
+                base = min(both, key=len)
+                relative += [(own[p] - real[p]) / abs(real[p]) for p in both]
+                gains += [abs((own[p] - own[base]) - (real[p] - real[base])) for p in both if p != base]
             yield (
                 f"| {name} | {label} | {100 * np.mean(relative):+.1f} % (to {100 * max(relative, key=abs):+.1f} %) "
                 f"| {np.mean(gains):.2f} | {found['cpu']:.1f} |"

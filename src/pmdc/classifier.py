@@ -1,85 +1,35 @@
-"""GBNC: the classifier that puts the phases together.
-
-    read the table -> candidate parent sets -> local models and their scores (P1) -> best DAG (P2)
-    -> the winners fitted again, with back-off -> conditional tables -> joint distribution -> decision
-
-Each step is a module; here they are put together.
-"""
+"""GBNC: the classifier. Its parameters and attributes; what it learns comes from `pmdc.learn.learn_network`."""
 
 from __future__ import annotations
 
-import math
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.linear_model import SGDClassifier
 
-from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count
-from pmdc._support.parallel import workers
-from pmdc._support.progress import tell_phase
-from pmdc.candidates.edges import parent_rules
-from pmdc.candidates.families import Family, ParentSet
-from pmdc.candidates.family_search import (
-    WAYS,
-    FamilySearch,
-    FamilyTable,
-    backoff_chains,
-    classes_alone,
-    inherited_strengths,
-    offered_families,
-    ranked_features,
-    settle_families,
-)
-from pmdc.candidates.parent_sets import restrict, score_parent_sets
-from pmdc.candidates.pruning import PRUNING, ScoreTable
-from pmdc.candidates.rules import ParentRules, predicted_models
+from pmdc.candidates.family_search import CONDITIONING
+from pmdc.candidates.pruning import PRUNING
+from pmdc.candidates.rules import ParentRules, parent_rules
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.inference import JointDistribution, JunctionTree, family_scopes
-from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
-from pmdc.learners import make_learner
-from pmdc.learners.protocols import Adjustable, LocalLearner
-from pmdc.network.network import Network, Node, fit_node
-from pmdc.network.summary import losses_without, named_graph, named_scores, named_ways
+from pmdc.inference import JointDistribution
+from pmdc.inference.junction_tree import MEMORY_BUDGET
+from pmdc.learn import LearnedNetwork, Settings, learn_network
+from pmdc.network.summary import named_conditioning, named_graph, named_scores
 from pmdc.scores import criteria
-from pmdc.scores.held_out import Evaluator, make_evaluator
-from pmdc.scores.regularisation import choose_strengths
-from pmdc.scores.scoring import HeldOutScores, Parallel, Rowwise, Scores, TrainingScores
-from pmdc.search import METHODS, Structure, find_structure
+from pmdc.scores.families import Plan, plan
+from pmdc.search import METHODS, Structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
-
-_WIDEST = 2**16
-"""The most numbers in the table of one row for a family that has more inputs than `max_parents`."""
-
-_MANY_MODELS = 1_000_000
-"""Above this many local models a fit without `max_candidates` warns before it starts."""
-
-_REMEDIES = {
-    "time limit": "Raise time_limit",
-    "memory limit": "Raise memory_budget",
-    "interrupted": "Let it go on",
-}
-"""What helps where the search of the structure stopped before its end."""
-
-
-class Plan(NamedTuple):
-    """How much work a fit is."""
-
-    parent_sets: int
-    local_models: int | None
 
 
 class GBNC(MultiDimensionalClassifier):
@@ -304,20 +254,18 @@ class GBNC(MultiDimensionalClassifier):
             how parents enter is found on the way.
         """
         other = copy(self)
-        _, codes, _, _ = other._read_training(X, y, None)
+        rows = other._read_training(X, y, None)
         rules = other._rules()
         if self.conditioning == "partition":
-            return other._plan(rules, len(codes))
-        return Plan(sum(classes_alone(rule).count() for rule in rules), None)
+            return plan(rules, rows.sizes, len(rows))
+        return Plan(sum(rule.classes_alone().count() for rule in rules), None)
 
-    def _plan(self, rules: Sequence[ParentRules], n_rows: int) -> Plan:
-        n_sets = sum(rule.count() for rule in rules)
-        listed = n_sets <= _MANY_MODELS
-        return Plan(n_sets, predicted_models(rules, self._sizes(), n_rows) if listed else None)
+    def _learn(self, rows: TrainingRows) -> None:
+        self._publish(learn_network(rows, self._settings()))
 
-    def _sizes(self) -> tuple[int, ...]:
-        """The numbers of states of all nodes: class variables, then discrete features."""
-        return (*self.class_table_.sizes, *(len(states) for states in self.feature_table_.states))
+    def _names(self) -> list[str]:
+        """The names of all nodes: class variables, then discrete features."""
+        return [*self.class_table_.names, *self.feature_table_.discrete_names]
 
     def _rules(self) -> list[ParentRules]:
         table = self.feature_table_
@@ -332,155 +280,37 @@ class GBNC(MultiDimensionalClassifier):
             inputs=self.conditioning != "partition",
         )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> GBNC:
-        features, codes, weights, kept = self._read_training(X, y, sample_weight)
-        self._learn(features, codes, weights, sample_weight is not None, kept)  # folds may be given for all rows
-        return self
+    def _settings(self) -> Settings:
+        own = ("rules", "names")
+        given = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if name not in own}
+        return Settings(rules=self._rules(), names=self._names(), **given)
 
-    def _learn(
-        self,
-        features: Features,
-        codes: Codes,
-        sample_weight: Floats,
-        weighted: bool,
-        kept: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
-        classes, table = self.class_table_, self.feature_table_
-        n_classes = len(classes.names)
-        rules = self._rules()
-        learner = make_learner(
-            self.estimator,
-            features.numbers(),
-            sample_weight,
-            weighted=weighted,
-            random_state=self.random_state,
-            backoff=self.backoff,
-            has_discrete=bool(table.discrete),
-        )
-        codes = np.asfortranarray(np.hstack([codes, features.discrete]))  # columns are what is read
-        names = [*classes.names, *table.discrete_names]
-        work = Rowwise(learner, codes, self._sizes(), n_classes)
-        evaluator = self._make_evaluator(work, kept)
-        with workers(self.n_jobs, self._say if self.verbose else None) as parallel:
-            make_scores = partial(self._make_scores, rules, names, evaluator, parallel)
-            work = self._with_strengths(work, rules, evaluator, make_scores, parallel)
-            scores = make_scores(work)
-            tables, limits = self._score(rules, scores, partial(make_scores, work))
-            self._check_scores(tables)
-            offered = offered_families(tables, scores)
-            structure, chosen = self._find_structure(offered)
-            tasks = [
-                (child, backoff_chains(partial(scores.fewer, child), family, n_classes))
-                for child, family in enumerate(chosen)
-            ]
-            strengths = [inherited_strengths(chains, partial(scores.strength, child)) for child, chains in tasks]
-            tell_phase("fitting the local models")
-            nodes = parallel(_fit_node, list(zip(tasks, strengths, strict=True)), work, self.backoff == "parents")
-            tell_phase("weighing the edges")
-            losses = losses_without(scores, chosen)
-        self._network = Network(nodes, learner.prepare, work.sizes)
-        self.scores_ = named_scores(tables, offered, names)
-        if work.strengths is not None:
+    def _publish(self, learned: LearnedNetwork) -> None:
+        """Set the fitted attributes: what was learned, by name."""
+        names, n_classes = self._names(), len(learned.families)
+        self._network = learned.network
+        self._junction_tree = learned.junction_tree
+        self.scores_ = named_scores(learned.tables, learned.accepted, names)
+        self.conditioning_ = named_conditioning(learned.families, names)
+        self.graph_ = named_graph(learned.families, learned.arc_strengths, names)
+        if learned.C is not None:
             self.C_ = {
-                names[child]: work.strengths[child][bool(family.classes(n_classes))]
-                for child, family in enumerate(chosen)
+                names[child]: learned.C[child][bool(family.classes(n_classes))]
+                for child, family in enumerate(learned.families)
             }
-        self.conditioning_ = named_ways(chosen, names)
-        parents = {name: frozenset(ways) for name, ways in self.conditioning_.items()}
-        limits += self._limits(sum(map(len, tables)), sum(map(len, offered)))
-        status = " ".join([structure.status, "over", " and ".join(limits)]) if limits else structure.status
-        self.structure_ = replace(structure, parents=parents, status=status)
-        self.graph_ = named_graph(self.conditioning_, classes.names, losses)
-        self._say(f"structure: {self.structure_}")
-
-    def _make_evaluator(self, work: Rowwise, kept: npt.NDArray[np.bool_] | None) -> Evaluator | None:
-        """What asks models about rows that they have not seen, where needed; folds are read here, and only once."""
-        held_out = criteria.is_held_out(self.criterion)
-        if not held_out and not _has_strength_to_choose(work.learner):
-            return None
-        classes = work.codes[:, : work.n_classes]
-        return make_evaluator(str(self.criterion) if held_out else "loo", work.learner, classes, self.cv, kept)
-
-    def _with_strengths(
-        self,
-        work: Rowwise,
-        rules: Sequence[ParentRules],
-        evaluator: Evaluator | None,
-        make_scores: Callable[[Rowwise], Scores],
-        parallel: Parallel,
-    ) -> Rowwise:
-        """C for the models of each class variable, where it is to be chosen."""
-        if evaluator is None or not _has_strength_to_choose(work.learner):
-            return work
-        work = choose_strengths(
-            work,
-            rules,
-            self.conditioning,
-            evaluator,
-            make_scores,
-            parallel,
-            shrunk=self.backoff == "parents",
+        structure, limits = learned.structure, " and ".join(learned.limits)
+        self.structure_ = replace(
+            structure,
+            parents={name: frozenset(parents) for name, parents in self.conditioning_.items()},
+            status=f"{structure.status} over {limits}" if limits else structure.status,
         )
-        told = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in work.strengths or ())
-        self._say(f"strength C of each class variable (with class variables as parents): {told}")
-        return work
-
-    def _make_scores(
-        self,
-        rules: Sequence[ParentRules],
-        names: Sequence[str],
-        evaluator: Evaluator | None,
-        parallel: Parallel,
-        work: Rowwise,
-    ) -> Scores:
-        n_classes = len(rules)
-        if evaluator is None or not criteria.is_held_out(self.criterion):
-            return TrainingScores(work, parallel, self._penalty(work, names))
-        every = self.conditioning == "partition"
-        return HeldOutScores(
-            work,
-            parallel,
-            evaluator,
-            self.guard,
-            (lambda family: family.parents) if every else (lambda family: family.classes(n_classes)),
-            [rule.required for rule in rules],
-            self.memory_budget,
-            shrunk=self.backoff == "parents",
-        )
-
-    def _penalty(self, work: Rowwise, names: Sequence[str]) -> Callable[[int, Family], float]:
-        n_rows = float(work.learner.sample_weight.sum())
-
-        def penalty(child: int, family: Family) -> float:
-            inputs = [work.sizes[p] for p in family.inputs]
-            size = criteria.Size(
-                work.sizes[child],
-                [work.sizes[p] for p in family.partition],
-                inputs,
-                n_rows,
-                work.learner.n_parameters(work.sizes[child], inputs),
-            )
-            whose = f"{names[child]!r} with parents {[names[p] for p in family.parents]}"
-            return criteria.ask_penalty(self.criterion, size, whose, self.estimator)
-
-        return penalty
-
-    def _check_scores(self, tables: Sequence[FamilyTable]) -> None:
-        """Refuse a penalty that leaves a class variable nothing."""
-        for name, table in zip(self.class_table_.names, tables, strict=True):
-            if callable(self.criterion) and not any(score > -np.inf for score in table.values()):
-                raise ValueError(
-                    f"criterion={self.criterion!r} refused every parent set of the class variable {name!r}: its "
-                    "penalty is inf for each. Let it answer a finite number for some, such as the empty one."
-                )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         criteria.penalty_of(self.criterion)
-        check_choice("conditioning", self.conditioning, WAYS)
-        errors = self.guard
-        if isinstance(errors, bool) or not isinstance(errors, Real) or not 0 <= errors < np.inf:
-            raise ValueError(f"guard={errors!r} must be a number of at least 0; 0 switches the guard off.")
+        check_choice("conditioning", self.conditioning, CONDITIONING)
+        if isinstance(self.guard, bool) or not isinstance(self.guard, Real) or not 0 <= self.guard < np.inf:
+            raise ValueError(f"guard={self.guard!r} must be a number of at least 0; 0 switches the guard off.")
         if isinstance(self.cv, Real):
             check_count("cv", self.cv, 2)
         elif isinstance(self.cv, (str, bytes, type)) or not (
@@ -498,171 +328,6 @@ class GBNC(MultiDimensionalClassifier):
         check_count("memory_budget", self.memory_budget, 1)
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
-
-    def _score(
-        self, rules: list[ParentRules], scores: Scores, fresh: Callable[[], Scores]
-    ) -> tuple[list[FamilyTable], list[str]]:
-        """Phase P1: the score table, and what limits it."""
-        n_rows = len(scores.work.codes)
-        if self.conditioning == "partition":
-            return self._score_partitions(rules, scores, n_rows)
-        alone = [classes_alone(rule) for rule in rules]
-        # The guard is not to be passed by what is only asked for here, before the features are settled.
-        kept, _, limits = self._restrict(
-            alone, n_rows, lambda tasks: fresh()([(child, Family((), parents)) for child, parents in tasks])
-        )
-        cut = [
-            replace(rule, optional=(*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))
-            for rule, few in zip(rules, kept, strict=True)
-        ]
-
-        def skip(child: int, family: Family, bound: float) -> bool:
-            """The Lemma: C(Y, D) <= 0, so no family is better than a subset that loses less than its penalty."""
-            if not isinstance(scores, TrainingScores) or self.prune is None:
-                return False
-            return bound >= -scores.penalty(child, family)
-
-        FamilySearch(
-            cut,
-            rules,
-            scores,
-            self.conditioning == "auto",
-            ranked_features(scores.work, rules),
-            self._affordable,
-            skip,
-            self._say,
-        ).run()
-        # What others were compared with is a candidate too, whoever asked for its score.
-        tables = [
-            {f: value for f, value in scores.known[rule.child].items() if rule.required <= set(f.parents)}
-            for rule in rules
-        ]
-        return tables, limits
-
-    def _score_partitions(
-        self, rules: list[ParentRules], scores: Scores, n_rows: int
-    ) -> tuple[list[FamilyTable], list[str]]:
-        """All parents divide the rows: the paper's way."""
-        largest = max(rule.max_size() for rule in rules)
-
-        def score(tasks: Sequence[tuple[int, ParentSet]]) -> list[float]:
-            return scores([(child, Family(p)) for child, p in tasks], bool(tasks) and len(tasks[0][1]) == largest)
-
-        def penalty(child: int, parents: ParentSet) -> float:
-            return scores.penalty(child, Family(parents)) if isinstance(scores, TrainingScores) else 0.0
-
-        rules, known, limits = self._restrict(rules, n_rows, score)
-        prune = self.prune if isinstance(scores, TrainingScores) else None
-        if prune == "definition":
-            limits.append("the parent sets that prune='definition' leaves")
-        tables = score_parent_sets(rules, penalty, score, prune, known, self._say)
-        return [{Family(p): value for p, value in table.items()} for table in tables], limits
-
-    def _affordable(self, child: int, family: Family) -> bool:
-        sizes = self._sizes()
-        classes = family.classes(len(self.class_table_.names))
-        return len(classes) <= self.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= _WIDEST
-
-    def _restrict(
-        self, rules: list[ParentRules], n_rows: int, score: Callable[..., list[float]]
-    ) -> tuple[list[ParentRules], list[ScoreTable] | None, list[str]]:
-        """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
-        n_sets = sum(rule.count() for rule in rules)
-        if self.max_candidates is not None and n_sets > self.max_candidates:
-            rules, known = restrict(rules, self.max_candidates, score)
-            kept = sum(rule.count() for rule in rules)
-            over = f"the {kept} of {n_sets} parent sets that max_candidates={self.max_candidates} leaves"
-            warnings.warn(
-                f"There are {n_sets} parent sets within max_parents={self.max_parents} and "
-                f"max_discrete_parents={self.max_discrete_parents}, more than max_candidates={self.max_candidates}. "
-                f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
-                "the structure is the best over these.",
-                UserWarning,
-                stacklevel=6,
-            )
-            return rules, known, [over]
-        models = self._plan(rules, n_rows).local_models
-        told = "very many" if models is None else f"up to {models}"
-        self._say(f"{n_sets} parent sets with {told} local models")
-        if self.max_candidates is None and (models is None or models > _MANY_MODELS):
-            warnings.warn(
-                f"{n_sets} parent sets with {told} local models are to be fitted, which may take long. Lower "
-                "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want.",
-                UserWarning,
-                stacklevel=6,
-            )
-        return rules, None, []
-
-    def _find_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
-        """Phase P2, over the class variables alone, and the whole family of each class variable.
-
-        The network is compiled before the winners are fitted: one that is too wide for exact inference is refused here.
-        Where families with more inputs than `max_parents` are to blame, the search goes on without them.
-        """
-        structure, chosen = self._best_structure(tables)
-        try:
-            self._junction_tree = self._compile(chosen)
-        except NetworkTooWideError as error:
-            n_classes = len(self.class_table_.names)
-            narrow = [
-                {f: score for f, score in table.items() if len(f.classes(n_classes)) <= self.max_parents}
-                for table in tables
-            ]
-            if narrow == list(tables):
-                raise
-            warnings.warn(
-                f"{error} So no class variable gets more than max_parents={self.max_parents} others as inputs.",
-                UserWarning,
-                stacklevel=6,
-            )
-            structure, chosen = self._best_structure(narrow)
-            self._junction_tree = self._compile(chosen)
-        return structure, chosen
-
-    def _compile(self, chosen: Sequence[Family]) -> JunctionTree:
-        sizes = self.class_table_.sizes
-        scopes = family_scopes([f.classes(len(sizes)) for f in chosen])
-        return JunctionTree(sizes, scopes, memory_budget=self.memory_budget)
-
-    def _best_structure(self, tables: Sequence[FamilyTable]) -> tuple[Structure, list[Family]]:
-        tell_phase("searching the best graph")
-        names = self.class_table_.names
-        settled = [settle_families(table, len(names)) for table in tables]
-        structure = find_structure(
-            {
-                name: {frozenset(names[p] for p in parents): score for parents, (score, _) in settled[child].items()}
-                for child, name in enumerate(names)
-            },
-            self.search,
-            time_limit=self.time_limit,
-            gap=self.gap,
-            callback=self.callback,
-            memory_budget=self.memory_budget,
-            verbose=self.verbose,
-        )
-        if structure.status in _REMEDIES:
-            warnings.warn(
-                f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
-                f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. "
-                f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates.",
-                UserWarning,
-                stacklevel=6,
-            )
-        chosen = []
-        for child, name in enumerate(names):
-            class_parents = tuple(sorted(names.index(p) for p in structure.parents[name]))
-            chosen.append(settled[child][class_parents][1])
-        return structure, chosen
-
-    def _limits(self, scored: int, offered: int) -> list[str]:
-        """Over which of the families that were scored the structure is the best."""
-        if self.guard and offered < scored:
-            return [f"the {offered} of {scored} families that guard={self.guard:g} leaves"]
-        return [] if self.conditioning == "partition" else [f"the {scored} families scored"]
-
-    def _say(self, message: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"[GBNC] {message}\n")
 
     def _own_graph(self) -> networkx.DiGraph:
         return self.graph_
@@ -697,16 +362,3 @@ class GBNC(MultiDimensionalClassifier):
     def _used_discrete(self) -> list[int]:
         n_classes = len(self.class_table_.names)
         return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
-
-
-def _has_strength_to_choose(learner: LocalLearner) -> bool:
-    return isinstance(learner, Adjustable) and learner.auto
-
-
-def _fit_node(
-    task: tuple[tuple[int, Sequence[Sequence[Family]]], dict[Family, float | None]], work: Rowwise, backoff: bool
-) -> Node:
-    """A task for the workers."""
-    (child, chains), strengths = task
-    learner = partial(work.learner_of, child)
-    return fit_node(learner, child, work.codes, work.sizes, chains, strengths.get, backoff)

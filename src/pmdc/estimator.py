@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,11 +23,11 @@ from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
-from pmdc.learners import Logistic
+from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart
 from pmdc.table.columns import read_columns
 from pmdc.table.features import Features, FeatureTable
-from pmdc.table.rows import read_weights
+from pmdc.table.rows import TrainingRows, read_weights
 
 if TYPE_CHECKING:
     import networkx
@@ -51,8 +50,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     # What a subclass does ------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
-        """Learn from the rows of positive weight; `weighted` says whether weights were given at all."""
+    def _learn(self, rows: TrainingRows) -> None:
+        """Learn from the rows of positive weight and set the fitted attributes."""
 
     @abstractmethod
     def _distribution(self, features: Features) -> BaseDistribution:
@@ -110,21 +109,15 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         before = dict(self.__dict__)
         try:
-            return self._fit(X, y, sample_weight)
+            self._learn(self._read_training(X, y, sample_weight))
+            return self
         except BaseException:  # a fit that failed leaves the classifier as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        features, codes, weights, _ = self._read_training(X, y, sample_weight)
-        self._learn(features, codes, weights, sample_weight is not None)
-        return self
-
-    def _read_training(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Features, Codes, Floats, npt.NDArray[np.bool_]]:
-        """Check the parameters and read the tables: the rows of positive weight, and which these are."""
+    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Check the parameters and read the tables: the rows of positive weight."""
         self._check_parameters()
         owner = type(self).__name__
         columns = read_columns(X, "X", owner)
@@ -147,8 +140,16 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = (
             self.class_table_.states[0] if self.class_table_.one_dimensional else list(self.class_table_.states)
         )
-        features = self.feature_table_.encode(columns).rows(kept)
-        return features, self.class_table_.encode(y, unknown="mark")[kept], weights[kept], kept
+        return TrainingRows(
+            self.feature_table_.encode(columns).rows(kept),
+            self.class_table_.encode(y, unknown="mark")[kept],
+            self.class_table_.sizes,
+            tuple(len(states) for states in self.feature_table_.states),
+            weights[kept],
+            weighted=sample_weight is not None,
+            origin=np.flatnonzero(kept),
+            n_table=len(kept),
+        )
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
         """The prediction of least expected loss for each row.
@@ -411,7 +412,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             return super().set_params(**params)
         before = self.estimator
         try:
-            return super().set_params(**{**params, "estimator": Logistic()})
+            return super().set_params(**{**params, "estimator": default_estimator()})
         except ValueError:
             self.estimator = before
             raise

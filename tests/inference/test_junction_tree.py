@@ -12,6 +12,7 @@ from oracles import Enumeration, elimination_cells
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.batches import _SPARE
 from pmdc.inference.elimination import interaction_graph
+from pmdc.inference.evidence import ImpossibleEvidenceError
 from pmdc.inference.junction_tree import MEMORY_BUDGET, NetworkTooWideError
 from problems import factor_products, networks, possible_evidence, random_parents, random_tables, split_factor
 
@@ -113,6 +114,15 @@ def test_a_factor_that_is_split_in_two(evidence):
     assert split.order == whole.order
     for one, other in zip(whole.marginals(tables, known), split.marginals(split_tables, known), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-14)
+
+
+@pytest.mark.parametrize("length", [30, 1_100])
+def test_totals_beyond_the_largest_float(length):
+    """A chain of factors that are one everywhere: there are 2 ** 1100 outcomes, all of the same weight."""
+    tree = JunctionTree([2] * length, [(k, k + 1) for k in range(length - 1)])
+    log_total, marginals = tree.weighted_marginals([np.zeros((3, 2, 2))] * (length - 1))
+    np.testing.assert_allclose(log_total, length * np.log(2), rtol=1e-12)
+    np.testing.assert_allclose(marginals, 0.5)
 
 
 def test_samples_of_a_block_have_its_frequencies():
@@ -313,6 +323,17 @@ def test_the_cheaper_order_is_taken(sizes, parents):
 def test_impossible_scopes(sizes, scopes, complaint):
     with pytest.raises(ValueError, match=complaint):
         JunctionTree(sizes, scopes)
+
+
+def test_impossible_evidence_is_refused():
+    tree = JunctionTree([2, 2], [(0,), (0, 1)])
+    with np.errstate(divide="ignore"):
+        tables = [np.log([[1.0, 0.0]] * 2), np.log([[[1.0, 0.0], [0.5, 0.5]]] * 2)]
+    evidence = np.array([[-1, -1], [-1, 1]])
+    assert tree.log_evidence(tables, evidence).tolist() == [0.0, -np.inf]
+    for question in (tree.marginals, tree.mode, tree.marginal_mode, lambda *given: tree.top(given[0], 2, given[1])):
+        with pytest.raises(ImpossibleEvidenceError, match="row 1"):
+            question(tables, evidence)
 
 
 def test_wrong_tables():

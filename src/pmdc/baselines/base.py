@@ -13,9 +13,11 @@ from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.learners import make_learner
 from pmdc.learners.groups import GroupedLearner, one_thread
-from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import LocalTask, Preparation
-from pmdc.network.network import Node, fit_root
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import Preparation
+from pmdc.learners.tasks import root_task
+from pmdc.network.fit import fit_root
+from pmdc.network.network import Node
 from pmdc.table.features import Features
 
 if TYPE_CHECKING:
@@ -71,9 +73,7 @@ class Baseline(MultiDimensionalClassifier):
         weighted: bool,
     ) -> tuple[Node, Preparation]:
         """The model of one target, given as codes, with what is to be done to the inputs before."""
-        learner = make_learner(
-            self.estimator, inputs, sample_weight, sizes, weighted=weighted, random_state=self.random_state
-        )
-        rows = Partition(no_codes(len(codes)), (), ())
+        options = Options(weighted, self.random_state)
+        learner = make_learner(self.estimator, inputs, sample_weight, sizes, options)
         with one_thread() if isinstance(learner, GroupedLearner) else nullcontext():
-            return fit_root(learner, LocalTask(target, codes, size, rows)), learner.prepare
+            return fit_root(learner, root_task(target, codes, size)), learner.prepare

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pmdc._support.arrays import Codes, Floats
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.inference import JointDistribution
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
@@ -19,7 +19,7 @@ class BinaryRelevance(Baseline):
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
+        None is ``pmdc.learners.Logistic(C="auto")``.
     loss : {"hamming", "subset"}, default="hamming"
         The loss that `predict` minimises; for independent class variables both have the same optimum.
     discrete_features : "from_dtype", None or list, default="from_dtype"
@@ -39,7 +39,8 @@ class BinaryRelevance(Baseline):
     (3, 4)
     """
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+    def _learn(self, rows: TrainingRows) -> None:
+        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
         self._models = [
             self._fit_target(features, self._input_sizes, k, codes[:, k], size, sample_weight, weighted)
             for k, size in enumerate(self.class_table_.sizes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes
 from pmdc._support.checks import check_count
 from pmdc.baselines.base import Baseline
 from pmdc.baselines.classifier_chain import Chain, fit_chain
@@ -16,6 +16,7 @@ from pmdc.decisions.decide import LossLike
 from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
 from pmdc.inference.mixture import MixtureDistribution
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
@@ -32,7 +33,7 @@ class ChainEnsemble(Baseline):
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
+        None is ``pmdc.learners.Logistic(C="auto")``.
     n_chains : int, default=10
         The number of chains, each with a random order of its own.
     bootstrap : bool, default=False
@@ -92,18 +93,26 @@ class ChainEnsemble(Baseline):
         if self.n_samples is not None:
             check_count("n_samples", self.n_samples, 1)
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+    def _learn(self, rows: TrainingRows) -> None:
+        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
         random = check_random_state(self.random_state)
         n, n_variables = codes.shape
         self._chains: list[Chain] = []
         for _ in range(self.n_chains):
             order = tuple(int(k) for k in random.permutation(n_variables))
-            rows, weights = np.arange(n), sample_weight
+            drawn_rows, weights = np.arange(n), sample_weight
             if self.bootstrap:
                 drawn = np.bincount(random.randint(n, size=n), minlength=n)
-                rows, weights = np.flatnonzero(drawn), sample_weight * drawn
+                drawn_rows, weights = np.flatnonzero(drawn), sample_weight * drawn
             self._chains.append(
-                fit_chain(self, order, features.rows(rows), codes[rows], weights[rows], weighted or self.bootstrap)
+                fit_chain(
+                    self,
+                    order,
+                    features.rows(drawn_rows),
+                    codes[drawn_rows],
+                    weights[drawn_rows],
+                    weighted or self.bootstrap,
+                )
             )
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
         self.orders_ = [[self.class_table_.names[k] for k in chain.order] for chain in self._chains]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.decisions.decide import LossLike
 from pmdc.inference import OutcomeDistribution
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
@@ -26,7 +26,7 @@ class ClassPowerset(Baseline):
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
+        None is ``pmdc.learners.Logistic(C="auto")``.
     loss : {"hamming", "subset"}, default="subset"
         The loss that `predict` minimises.
     discrete_features : "from_dtype", None or list, default="from_dtype"
@@ -56,7 +56,8 @@ class ClassPowerset(Baseline):
     ):
         super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+    def _learn(self, rows: TrainingRows) -> None:
+        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
         self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
         n_outcomes = len(self._outcomes)
         self._model = self._fit_target(

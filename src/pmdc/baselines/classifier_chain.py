@@ -20,6 +20,7 @@ from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
 from pmdc.learners.protocols import Preparation
 from pmdc.network.network import Node
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
@@ -37,7 +38,7 @@ class ClassifierChain(Baseline):
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        None is `pmdc.learners.Logistic()`.
+        None is ``pmdc.learners.Logistic(C="auto")``.
     order : None, "random", "best", or a list of names or indices, default=None
         None is the order of Y's columns. "best" tries that order and `n_orders` random ones on a held-out part of
         the rows, by their greedy predictions, and fits the best again on all rows.
@@ -99,7 +100,8 @@ class ClassifierChain(Baseline):
         if not isinstance(self.validation_size, Real) or not 0 < self.validation_size < 1:
             raise ValueError(f"validation_size={self.validation_size!r} must be a share between 0 and 1.")
 
-    def _learn(self, features: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> None:
+    def _learn(self, rows: TrainingRows) -> None:
+        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
         order = self._choose_order(features, codes, sample_weight, weighted)
         self._chain = fit_chain(self, order, features, codes, sample_weight, weighted)
         self.order_ = [self.class_table_.names[k] for k in order]

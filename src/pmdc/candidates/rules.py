@@ -1,13 +1,19 @@
-"""Which parent sets a class variable may have: F^Y in the paper."""
+"""Which parent sets a class variable may have: limits, required and forbidden edges.
+
+Nodes are numbered: class variables first, then discrete features. A parent set is the sorted tuple of its nodes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain, combinations
+from typing import Any
 
-from pmdc.candidates.families import ParentSet
+from pmdc._support.checks import suggest
+from pmdc.candidates.families import Family, ParentSet
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,41 @@ class ParentRules:
         """The same rules with fewer optional parents."""
         return replace(self, optional=tuple(optional))
 
+    @property
+    def allowed(self) -> frozenset[int]:
+        """The nodes that may or must be parents."""
+        return self.required | set(self.optional)
+
+    def classes_alone(self) -> ParentRules:
+        """The same rules for the class variables among the parents alone."""
+        required, _ = self._split(self.required)
+        return replace(self, optional=tuple(self._split(self.optional)[0]), required=frozenset(required))
+
+    def least(self) -> Family:
+        """The parents that the class variable must have, as inputs."""
+        return Family((), tuple(sorted(self.required)))
+
+    def everything(self) -> Family:
+        """The same with all discrete features that may be parents: binary relevance."""
+        return self.least().feed(*self._split(self.optional)[1])
+
+    def without_classes(self, conditioning: str) -> list[Family]:
+        """The families without class variables that C is chosen for."""
+        if conditioning == "partition":
+            return [Family(())]
+        both = (self.everything(), self.least())
+        return list(dict.fromkeys(family.without(*range(self.n_classes)) for family in both))
+
+
+def with_parent(family: Family, parent: int, conditioning: str) -> list[Family]:
+    """The families with one parent more, in either conditioning that is wanted."""
+    found = []
+    if conditioning != "partition":
+        found.append(family.feed(parent))
+    if conditioning != "input":
+        found.append(family.divide_by(parent))
+    return found
+
 
 def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> int:
     """An upper bound on the local models to be fitted: no set has more parts than configurations or rows."""
@@ -77,3 +118,103 @@ def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows:
         for size in range(len(rule.required), rule.max_size() + 1):
             total += sum(min(math.prod(sizes[v] for v in parents), n_rows) for parents in rule.sets(size))
     return total
+
+
+# Edges by name --------------------------------------------------------------------------------------------------
+
+
+def parent_rules(
+    class_names: Sequence[str],
+    discrete_names: Sequence[str],
+    continuous_names: Sequence[str],
+    max_parents: int,
+    max_discrete_parents: int,
+    required_edges: Iterable[tuple[str, str]] | None,
+    forbidden_edges: Iterable[tuple[str, str]] | None,
+    inputs: bool = False,
+) -> list[ParentRules]:
+    """One `ParentRules` for each class variable; complains of edges that no network can obey.
+
+    Where parents may be `inputs`, required ones may be more than the limits.
+    """
+    nodes = {name: i for i, name in enumerate([*class_names, *discrete_names])}
+    required = _parents(required_edges, "required_edges", class_names, nodes, continuous_names)
+    forbidden = _parents(forbidden_edges, "forbidden_edges", class_names, nodes, continuous_names)
+    names = list(nodes)
+    for child, name in enumerate(class_names):
+        both = required[child] & forbidden[child]
+        if both:
+            raise ValueError(
+                f"the edge ({names[min(both)]!r}, {name!r}) is in required_edges and in forbidden_edges: "
+                "take it out of one of them."
+            )
+    _refuse_cycle(required, names)
+    rules = []
+    for child, name in enumerate(class_names):
+        for limit, argument, members in (
+            (max_parents, "max_parents", {v for v in required[child] if v < len(class_names)}),
+            (
+                max_discrete_parents,
+                "max_discrete_parents",
+                {v for v in required[child] if v >= len(class_names)},
+            ),
+        ):
+            if len(members) > limit and not inputs:
+                raise ValueError(
+                    f"required_edges give {name!r} {len(members)} parents of one kind, more than {argument}={limit}: "
+                    f"raise {argument} or require fewer."
+                )
+        optional = tuple(v for v in range(len(nodes)) if v != child and v not in required[child] | forbidden[child])
+        rules.append(
+            ParentRules(
+                child,
+                len(class_names),
+                optional,
+                frozenset(required[child]),
+                max(max_parents, sum(v < len(class_names) for v in required[child])),
+                max_discrete_parents,
+            )
+        )
+    return rules
+
+
+def _parents(
+    edges: Any, argument: str, class_names: Sequence[str], nodes: dict[str, int], continuous: Sequence[str]
+) -> list[set[int]]:
+    parents: list[set[int]] = [set() for _ in class_names]
+    if edges is None:
+        return parents
+    if isinstance(edges, str) or not isinstance(edges, Iterable) or iter(edges) is edges:
+        raise ValueError(f"{argument}={edges!r}: give a list of pairs (parent, child) of names.")
+    for edge in edges:
+        if not isinstance(edge, (tuple, list)) or len(edge) != 2 or not all(isinstance(end, str) for end in edge):
+            raise ValueError(f"{argument} holds {edge!r}: give pairs (parent, child) of names.")
+        parent, child = edge
+        if child not in class_names:
+            where = "a feature, and features are never children" if child in nodes or child in continuous else None
+            raise ValueError(
+                f"{argument}: ({parent!r}, {child!r}) points to {child!r}, which is "
+                + (f"{where}." if where else f"no class variable{suggest(child, class_names)}")
+            )
+        if parent in continuous and parent not in nodes:
+            raise ValueError(
+                f"{argument}: {parent!r} is a continuous feature; these go into every local model and are not edges. "
+                "Name class variables and discrete features only."
+            )
+        if parent not in nodes:
+            raise ValueError(
+                f"{argument}: {parent!r} is neither a class variable nor a discrete feature"
+                f"{suggest(parent, list(nodes))}"
+            )
+        if parent == child:
+            raise ValueError(f"{argument}: {child!r} cannot be its own parent.")
+        parents[class_names.index(child)].add(nodes[parent])
+    return parents
+
+
+def _refuse_cycle(required: Sequence[set[int]], names: Sequence[str]) -> None:
+    try:
+        TopologicalSorter(dict(enumerate(required))).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(repr(names[v]) for v in error.args[1])
+        raise ValueError(f"required_edges form the cycle {cycle}, which no DAG has: take one edge out.") from None

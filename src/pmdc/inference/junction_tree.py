@@ -318,10 +318,9 @@ class JunctionTree:
         eliminated last to the first, each takes the first of its states that is best together with those already
         chosen. That probabilities add up to one is not checked here: maximising does not see the total.
         """
-        codes, _ = self._max_product(tables, evidence)
-        log_prob = outcome_log_prob(self.scopes, tables, codes)
-        self._check_possible(log_prob, evidence)
-        return codes, log_prob
+        codes, log_best = self._max_product(tables, evidence)
+        self._check_possible(log_best, evidence)
+        return codes, outcome_log_prob(self.scopes, tables, codes)
 
     def top(self, tables: Sequence[Floats], k: int, evidence: Codes | None = None) -> tuple[Codes, Floats]:
         """The k most probable outcomes of each row, shape (n_rows, k, K), and their log probabilities.

@@ -33,8 +33,8 @@ TINY = 1e-290
 """A product below this may have lost digits, or all."""
 ROWS_AT_ONCE = 8
 """Rows that are read together, as many as have their numbers in one line of the cache."""
-FEEBLE = 1e-60
-"""A message whose largest number is below this is scaled up."""
+FEEBLE, STRONG = 1e-60, 2.0
+"""A message is rescaled if its largest number is below or above these. That of conditional tables is at most one."""
 
 
 class Plan(NamedTuple):
@@ -288,7 +288,7 @@ def _multiply(lines: Floats, at: Codes, n_factors: int, cell: int) -> None:
 
 @compiled(nogil=True)
 def _rescale(lines: Floats, first: int, cells: int, root: bool, log_total: Floats, lost: Marks) -> None:
-    """Scale up a message in rows where it is feeble; at a root, take the total."""
+    """Rescale a message in rows where it could underflow or overflow; at a root, take the total."""
     n_rows = len(log_total)
     if root:
         for b in range(n_rows):
@@ -299,7 +299,7 @@ def _rescale(lines: Floats, first: int, cells: int, root: bool, log_total: Float
         for b in range(n_rows):
             largest[b] = max(largest[b], lines[line, b])
     for b in range(n_rows):
-        if 0 < largest[b] < FEEBLE:
+        if 0 < largest[b] < FEEBLE or largest[b] > STRONG:
             log_total[b] += np.log(largest[b])
             for line in range(first, first + cells):
                 was = lines[line, b]

@@ -6,16 +6,19 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
-from pmdc.learners.protocols import TINY, LocalTask, Preparation, Start, fill_zeros, rows_by_part
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import LocalLearner, OutOfBag, Preparation
+from pmdc.learners.smoothing import TINY, fill_zeros
+from pmdc.learners.tasks import LocalTask, rows_by_part
 from pmdc.table.features import Features
 
 
@@ -56,13 +59,13 @@ class EstimatorModels:
         return out.reshape(*part.shape, self.n_states)
 
 
-def random_states(estimator: BaseEstimator) -> dict[str, Any]:
+def random_states(estimator: BaseEstimator | None) -> dict[str, Any]:
     """Every `random_state` of an estimator, nested ones included."""
-    parameters = sorted(estimator.get_params(deep=True).items())
+    parameters = [] if estimator is None else sorted(estimator.get_params(deep=True).items())
     return {name: value for name, value in parameters if name.split("__")[-1] == "random_state"}
 
 
-class EstimatorLearner:
+class EstimatorLearner(LocalLearner):
     """`LocalLearner` around a scikit-learn classifier.
 
     Parameters
@@ -75,21 +78,9 @@ class EstimatorLearner:
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input; the estimator sees them as indicators.
-    weighted : bool
-        Whether weights were given; only then are they handed to the estimator.
-    seed : int
-        Where the random states of the clones come from. Each clone's state depends on its class variable, parent set
-        and part alone, never on the order of the work.
-    reseed : bool
-        Whether random states that the estimator was given are replaced too, or only those that are None.
-    smooth : bool
-        Whether states seen in a part may not get probability zero (`fill_zeros`).
-    paper : bool
-        Do as the paper's code for tables with discrete features: a part whose rows all agree in the continuous
-        features but not in the state is answered by the uniform distribution and adds nothing to the
-        log-likelihood.
-    min_max : bool
-        Whether inputs are scaled to [0, 1] over the training rows.
+    options : Options, optional
+        Weights are handed to the estimator only if they were given. Each clone's random state depends on its class
+        variable, parent set and part alone, never on the order of the work.
     """
 
     def __init__(
@@ -98,91 +89,45 @@ class EstimatorLearner:
         inputs: Features,
         sample_weight: Floats,
         sizes: Sequence[int] = (),
-        *,
-        weighted: bool = False,
-        seed: int = 0,
-        reseed: bool = False,
-        smooth: bool = True,
-        paper: bool = False,
-        min_max: bool = False,
+        options: Options | None = None,
     ):
+        options = options or Options()
         if estimator is not None and not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"estimator={estimator!r} has no predict_proba: a local model must give probabilities. Choose "
                 "another classifier or wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
-        if estimator is not None and weighted and not has_fit_parameter(estimator, "sample_weight"):
+        if estimator is not None and options.weighted and not has_fit_parameter(estimator, "sample_weight"):
             raise TypeError(
                 f"sample_weight was given, but fit of estimator={estimator!r} does not take it. Choose another "
                 "classifier (weights are not passed into a Pipeline) or leave the weights out."
             )
         self.prepare: Preparation = Indicators(sizes)
         self.X = self.prepare(inputs)
-        if min_max:
+        if options.min_max:
             self.prepare = Indicators(sizes, Affine.min_max(self.X))
             self.X = self.prepare(inputs)
         self.estimator = estimator
         self.sample_weight = sample_weight
-        self.weighted = weighted
-        self.seed = seed
-        self.reseed = reseed
-        self.smooth = smooth
-        self.paper = paper
+        self.weighted = options.weighted
+        self.smooth = options.smooth
+        self.paper = options.paper
+        self.reseed = options.random_state is not None
+        self.seed = 0
+        if self.reseed or any(value is None for value in random_states(estimator).values()):
+            self.seed = int(check_random_state(options.random_state).randint(np.iinfo(np.int32).max))
 
     def fit(self, task: LocalTask) -> EstimatorModels:
         models = [model for model, _ in self._fit_parts(task)]
         return EstimatorModels(task.n_states, models, self.smooth, self._joining(task))
 
-    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[EstimatorModels, None]:
-        return self.fit(task), None
-
-    def on(self, rows: Codes) -> EstimatorLearner:
-        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+    def on(self, rows: Codes) -> Self:
         other = copy(self)
         other.X, other.sample_weight = self.X[rows], self.sample_weight[rows]
         return other
 
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> None:
         return None
-
-    @property
-    def has_out_of_bag(self) -> bool:
-        """Whether the estimator is an ensemble that can say what the members without a row think of it."""
-        parameters = {} if self.estimator is None else self.estimator.get_params(deep=False)
-        return "oob_score" in parameters and bool(parameters.get("bootstrap"))
-
-    def out_of_bag(self, task: LocalTask) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """log P(own state) of each row under the members of its part's ensemble that were fitted without it.
-
-        -inf where its part has no other row with its state, or where all members have seen it; beside it stands whether
-        there is an answer, which there is not in the latter case.
-        """
-        some = copy(self)
-        some.estimator = clone(self.estimator).set_params(oob_score=True)
-        out, answered = np.full(len(task.codes), -np.inf), np.ones(len(task.codes), dtype=bool)
-        # A member that has seen every row, or none, is nothing to be told of here.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-            warnings.filterwarnings("ignore", message="invalid value encountered in divide")
-            models = some.fit(task).models
-        for (_, rows), model in zip(rows_by_part(task.partition.part), models, strict=True):
-            place = np.searchsorted(model.states, task.codes[rows])
-            if model.classifier is None:  # frequencies: leave the row out of them
-                weights = self.sample_weight[rows]
-                own, total = model.frequencies[place] * model.weight - weights, model.weight - weights
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    out[rows] = np.where(total > 1e-12 * model.weight, np.log(np.maximum(own / total, 0.0)), -np.inf)
-                continue
-            proba = np.asarray(model.classifier.oob_decision_function_, dtype=float)
-            known = np.isfinite(proba).all(axis=1) & (proba.sum(axis=1) > 0)
-            with np.errstate(divide="ignore"):
-                log_proba = np.log(proba[known])
-            log_proba = fill_zeros(log_proba, model.frequencies, model.weight)
-            out[rows[known]] = log_proba[np.arange(len(log_proba)), place[known]]
-            alone = np.bincount(place, minlength=len(model.states))[place] == 1
-            out[rows[alone]] = -np.inf
-            answered[rows] = known | alone
-        return out, answered
 
     def design(self, task: LocalTask) -> Floats:
         """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
@@ -196,9 +141,6 @@ class EstimatorLearner:
 
     def log_likelihood(self, task: LocalTask) -> float:
         return float(sum(value for _, value in self._fit_parts(task)))
-
-    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
-        return self.log_likelihood(task), None
 
     def _fit_parts(self, task: LocalTask) -> list[tuple[PartModel, float]]:
         failures: list[str] = []
@@ -259,6 +201,51 @@ class EstimatorLearner:
         return classifier.fit(X, codes, **({"sample_weight": weights} if self.weighted else {}))
 
 
+class ForestLearner(EstimatorLearner, OutOfBag):
+    """`EstimatorLearner` of ensembles that are fitted on bootstrap samples."""
+
+    def out_of_bag(self, task: LocalTask) -> tuple[Floats, Marks]:
+        some = copy(self)
+        some.estimator = clone(self.estimator).set_params(oob_score=True)
+        out, answered = np.full(len(task.codes), -np.inf), np.ones(len(task.codes), dtype=bool)
+        # A member that has seen every row, or none, is nothing to be told of here.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            warnings.filterwarnings("ignore", message="invalid value encountered in divide")
+            models = some.fit(task).models
+        for (_, rows), model in zip(rows_by_part(task.partition.part), models, strict=True):
+            place = np.searchsorted(model.states, task.codes[rows])
+            if model.classifier is None:  # frequencies: leave the row out of them
+                weights = self.sample_weight[rows]
+                own, total = model.frequencies[place] * model.weight - weights, model.weight - weights
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    out[rows] = np.where(total > 1e-12 * model.weight, np.log(np.maximum(own / total, 0.0)), -np.inf)
+                continue
+            proba = np.asarray(model.classifier.oob_decision_function_, dtype=float)
+            known = np.isfinite(proba).all(axis=1) & (proba.sum(axis=1) > 0)
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(proba[known])
+            log_proba = fill_zeros(log_proba, model.frequencies, model.weight)
+            out[rows[known]] = log_proba[np.arange(len(log_proba)), place[known]]
+            alone = np.bincount(place, minlength=len(model.states))[place] == 1
+            out[rows[alone]] = -np.inf
+            answered[rows] = known | alone
+        return out, answered
+
+
+def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
+    return True
+
+
+def accepts_forest(estimator: Any, sizes: Sequence[int]) -> bool:
+    """Whether the estimator is an ensemble that can say what the members without a row think of it."""
+    parameters = estimator.get_params(deep=False)
+    return "oob_score" in parameters and bool(parameters.get("bootstrap"))
+
+
+build, build_forest = EstimatorLearner, ForestLearner
+
+
 def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
     """Logarithms from the classifier itself where it has them: they do not underflow."""
     with np.errstate(divide="ignore", invalid="ignore"):  # zeros are meant, and what is no number is found below
@@ -274,8 +261,7 @@ def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
         )
     if np.isnan(log_proba).any():
         raise FloatingPointError(
-            f"{name} answered probabilities that are no numbers. Check the scale of the features or choose another "
-            "estimator."
+            f"{name} returned NaN probabilities. Check the scale of the features or choose another estimator."
         )
     total = np.exp(log_proba).sum(axis=1, keepdims=True)
     error = np.abs(total - 1.0)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from pmdc._support.arrays import Array, Codes, Floats
+from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc.learners.inputs import Joining
-from pmdc.learners.protocols import TINY, LocalTask, Preparation, Start
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import LocalLearner, Preparation
+from pmdc.learners.smoothing import TINY
+from pmdc.learners.tasks import LocalTask
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class GroupedModels(ABC):
     number: Codes
     part_weights: Floats
     log_frequency: Floats
-    uniform: npt.NDArray[np.bool_]
+    uniform: Marks
     smooth: bool
     join: Joining
 
@@ -91,10 +93,6 @@ class GroupedModels(ABC):
 
         Parts have shape (n, n_columns), `out` has shape (n, n_columns, n_states).
         """
-
-    def start(self, task: LocalTask) -> Start | None:
-        """What the models of finer partitions may start from, if they have any use for it."""
-        return None
 
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         if input_codes is not None:
@@ -120,11 +118,9 @@ class GroupedModels(ABC):
 
 
 def refuse_nan(log_proba: Floats) -> None:
-    """Log-probabilities that are no numbers are an error."""
+    """Raise an error if a log-probability is NaN."""
     if np.isnan(log_proba).any():
-        raise FloatingPointError(
-            "a local model answered probabilities that are no numbers. Check the scale of the features."
-        )
+        raise FloatingPointError("a local model returned NaN probabilities. Check the scale of the features.")
 
 
 def one_thread() -> threadpool_limits:
@@ -135,26 +131,28 @@ def one_thread() -> threadpool_limits:
 Models = TypeVar("Models", bound=GroupedModels)
 
 
-class GroupedLearner(ABC, Generic[Models]):
+class GroupedLearner(LocalLearner, Generic[Models]):
     """`LocalLearner` that fits all parts of a partition together.
 
     Parameters
     ----------
+    estimator : scikit-learn classifier
+        What the user gave, for messages.
     X : array of shape (n, d)
         The prepared inputs of the training rows.
     sample_weight : array of shape (n,)
     prepare : Preparation
         What brings other rows into the same form.
-    smooth, paper : bool
-        As in `EstimatorLearner`.
+    options : Options
     """
 
-    def __init__(self, X: Floats, sample_weight: Floats, prepare: Preparation, *, smooth: bool, paper: bool):
+    def __init__(self, estimator: Any, X: Floats, sample_weight: Floats, prepare: Preparation, options: Options):
+        self.estimator = estimator
         self.X = self.plain = np.ascontiguousarray(X)  # plain: before any rotation, where equal rows are equal
         self.sample_weight = sample_weight
         self.prepare = prepare
-        self.smooth = smooth
-        self.paper = paper
+        self.smooth = options.smooth
+        self.paper = options.paper
 
     @abstractmethod
     def joining(self, task: LocalTask) -> Joining:
@@ -165,28 +163,24 @@ class GroupedLearner(ABC, Generic[Models]):
         return self.X if task.input_codes is None else self.joining(task)(self.X, task.input_codes)
 
     @abstractmethod
-    def _fit_groups(
-        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
-    ) -> Models:
-        """The models of all parts."""
+    def _fit_groups(self, task: LocalTask, X: Floats, groups: Groups, uniform: Marks) -> Models:
+        """Fit the models of all parts; X has all inputs."""
 
     def on(self, rows: Codes) -> Self:
-        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
         other = copy(self)
         other.X = self.X[rows]
         other.plain = other.X if self.plain is self.X else self.plain[rows]
         other.sample_weight = self.sample_weight[rows]
         return other
 
-    def fit(self, task: LocalTask, start: Start | None = None) -> Models:
-        return self._fit_to(task, self.design(task), start)
+    def fit(self, task: LocalTask) -> Models:
+        return self._fit_to(task, self.design(task))
 
-    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[Models, Start | None]:
-        """The models, found from those of a coarser partition, and what finer partitions may start from."""
-        models = self.fit(task, start)
-        return models, models.start(task)
+    def _fit_to(self, task: LocalTask, X: Floats) -> Models:
+        return self._fit_groups(task, X, *self._groups(task))
 
-    def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> Models:
+    def _groups(self, task: LocalTask) -> tuple[Groups, Marks]:
+        """The groups of a task, and the parts that are answered by the uniform distribution."""
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
@@ -194,45 +188,19 @@ class GroupedLearner(ABC, Generic[Models]):
 
             several = (groups.number >= 0).sum(axis=1) > 1
             uniform = several & kernels.constant_parts(self.plain, task.partition.part, task.partition.n_parts)
-        return self._fit_groups(task, X, groups, uniform, start)
-
-    @abstractmethod
-    def _leave_one_out(self, task: LocalTask, X: Floats, models: Models) -> Floats:
-        """log P(own state) of each row under the models fitted without it, shape (n,); X has all inputs.
-
-        It is -inf where, without the row, its part has no row with its state.
-        """
-
-    def leave_one_out(self, task: LocalTask, start: Start | None = None) -> tuple[Floats, Start | None]:
-        """The log-probability of the state of each row by models fitted without this row, and a start as above.
-
-        A row of weight 3 is three rows, of which one leaves: what leaves is a weight of 1, or all that the row has.
-        """
-        X = self.design(task)
-        models = self._fit_to(task, X, start)
-        heavy = np.flatnonzero(self.sample_weight > 1.0)
-        if not len(heavy):
-            return self._leave_one_out(task, X, models), models.start(task)
-        # What stays of a heavy row becomes a row of its own.
-        rows = np.concatenate([np.arange(len(X)), heavy])
-        split = self.on(rows)
-        split.sample_weight = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
-        longer, X = task.take(rows), X[rows]
-        own = models.start(task)
-        return split._leave_one_out(longer, X, split._fit_to(longer, X, own))[: len(task.codes)], own
+        return groups, uniform
 
     def log_likelihood(self, task: LocalTask) -> float:
-        return self.log_likelihood_from(task, None)[0]
-
-    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
         X = self.design(task)
-        models = self._fit_to(task, X, start)
+        return self._log_likelihood_of(task, X, self._fit_to(task, X))
+
+    def _log_likelihood_of(self, task: LocalTask, X: Floats, models: Models) -> float:
         part = task.partition.part
         own = models.log_proba_of(X, part)[np.arange(len(part)), task.codes]
         if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
             own = np.maximum(own, TINY)
         weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight
-        return float(np.dot(weights, own)), models.start(task)
+        return float(np.dot(weights, own))
 
 
 class LogProbaClassifier(ClassifierMixin, BaseEstimator, ABC):

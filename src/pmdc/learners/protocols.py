@@ -1,86 +1,26 @@
-"""The two protocols of phase P1: what learns local models, and what was learned.
+"""What a learner of local models does, and what it may do beyond that.
 
 A `LocalLearner` knows the inputs of the training rows: the continuous features in a `GBNC`, discrete ones too in the
-baselines. Given one class variable, one partition of the rows and the parents that are inputs beside the features, it
-fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either their log-likelihood (all that the
-search keeps: scores first, models last) or the `LocalModels` themselves.
+baselines. Given a `LocalTask` it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either
+their log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
+
+What only some learners can do is a class of its own here; a learner that can inherits from it (`registry` lists which).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pmdc._support.arrays import Codes, Floats
-from pmdc.learners.partition import Configurations, Partition
+from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc.learners.partition import Configurations
+from pmdc.learners.tasks import LocalTask
 from pmdc.table.features import Features
-
-
-@dataclass(frozen=True)
-class LocalTask:
-    """One class variable and one parent set: what phase P1 fits.
-
-    Attributes
-    ----------
-    child : int
-        The class variable.
-    codes : array of shape (n,)
-        The states of the class variable.
-    n_states : int
-    partition : Partition
-        The rows grouped by the configuration of the parents that divide them.
-    inputs : tuple of int
-        The parents that are inputs of the models instead.
-    input_codes : array of shape (n, n_inputs)
-        Their states.
-    input_sizes : tuple of int
-        Their numbers of states.
-    """
-
-    child: int
-    codes: Codes
-    n_states: int
-    partition: Partition
-    inputs: tuple[int, ...] = ()
-    input_codes: Codes | None = None
-    input_sizes: tuple[int, ...] = ()
-
-    def take(self, rows: Codes) -> LocalTask:
-        """The same task on other rows of the table, as `Partition.take`."""
-        inputs = None if self.input_codes is None else self.input_codes[rows]
-        return replace(self, codes=self.codes[rows], partition=self.partition.take(rows), input_codes=inputs)
-
-
-@dataclass(frozen=True)
-class Start:
-    """Coefficients of the models of a partition, for those of finer partitions to start from.
-
-    Attributes
-    ----------
-    configurations : Configurations
-        The parts.
-    number : array of shape (n_parts, n_states)
-        The row of `coef` for each part and state, -1 where there is none.
-    coef : array of shape (n_groups, n_coefficients)
-        In single precision: it is only a place to start.
-    inputs, input_sizes : as in `LocalTask`
-        Their coefficients come behind the intercepts.
-    """
-
-    configurations: Configurations
-    number: npt.NDArray[np.int32]
-    coef: npt.NDArray[np.float32]
-    inputs: tuple[int, ...] = ()
-    input_sizes: tuple[int, ...] = ()
-
-    @property
-    def nbytes(self) -> int:
-        return self.configurations.observed.nbytes + self.number.nbytes + self.coef.nbytes
-
 
 Preparation = Callable[[Features], Floats]
 """Brings the inputs of any rows into the form that the models use."""
@@ -90,7 +30,7 @@ class LocalModels(Protocol):
     """The fitted local models of one class variable, one for each observed configuration."""
 
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
-        """log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
+        """Return log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
 
         Parts of shape (n,) or (n, n_columns) give an answer of the same shape with an axis for the states behind.
         The codes of the parents that are inputs have shape (n, n_inputs), -1 where they are unknown.
@@ -98,80 +38,139 @@ class LocalModels(Protocol):
         """
 
 
-class LocalLearner(Protocol):
+class LocalLearner(ABC):
     """Fits local models on the inputs of the training rows."""
 
+    estimator: object
+    """What the user gave, for messages."""
     prepare: Preparation
     X: Floats
     sample_weight: Floats
 
+    @abstractmethod
     def on(self, rows: Codes) -> Self:
-        """The same learner with fewer training rows; how inputs are prepared stays as it is."""
+        """Return the same learner with fewer training rows; how inputs are prepared stays as it is."""
 
+    @abstractmethod
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int | None:
-        """The free parameters of the model of one configuration; None where they are not known before it is fitted."""
+        """Count the free parameters of the model of one configuration; None where only a fit can tell."""
 
+    @abstractmethod
     def fit(self, task: LocalTask) -> LocalModels:
         """Fit the local models of a task."""
 
-    def fit_from(self, task: LocalTask, start: Start | None) -> tuple[LocalModels, Start | None]:
-        """The same, from the models of a coarser partition, and what finer partitions may start from."""
-
+    @abstractmethod
     def log_likelihood(self, task: LocalTask) -> float:
-        """C(Y, D) of Eq. 20: the (weighted) log-likelihood of the local models on their own rows."""
-
-    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
-        """The same, from the models of a coarser partition, and what finer partitions may start from."""
+        """Return C(Y, D) of Eq. 20: the (weighted) log-likelihood of the local models on their own rows."""
 
 
-@runtime_checkable
-class Adjustable(LocalLearner, Protocol):
-    """A learner whose models have a penalty, of the strength C, which may be chosen for them."""
+@dataclass(frozen=True)
+class Start:
+    """Coefficients of the models of a partition, for those of a finer partition to start from.
 
-    auto: bool
-    """Whether it is to be chosen."""
+    Attributes
+    ----------
+    configurations : Configurations
+        The parts.
+    number : array of shape (n_parts, n_states)
+        The row of `coef` for each part and state, -1 where there is none.
+    coef : array of shape (n_groups, n_coefficients)
+        In single precision: it is only a place to start.
+    """
 
-    def with_strength(self, C: float) -> Self:
-        """The same learner with another strength of the penalty."""
+    configurations: Configurations
+    number: npt.NDArray[np.int32]
+    coef: npt.NDArray[np.float32]
 
-    def choose_strength(self, score: Callable[[Any, Start | None], tuple[float, Start | None]]) -> tuple[float, float]:
-        """The greatest score and its strength C, where each model starts from the one before.
+    @property
+    def nbytes(self) -> int:
+        return self.configurations.observed.nbytes + self.number.nbytes + self.coef.nbytes
+
+
+class WarmStart(LocalLearner):
+    """A learner that is faster from the models of a coarser partition with the same inputs."""
+
+    @abstractmethod
+    def start(self, task: LocalTask, start: Start | None) -> Start:
+        """Fit the models of a task, from a start, and return what finer partitions may start from."""
+
+    @abstractmethod
+    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start]:
+        """Return the log-likelihood of the models fitted from a start, and what finer partitions may start from."""
+
+
+class CrossValidated(WarmStart):
+    """A learner that fits the models without each of several folds together, faster than one after the other."""
+
+    @abstractmethod
+    def cross_validate(self, task: LocalTask, fold: Codes, start: Start | None) -> tuple[Floats, Start]:
+        """Return log P(own state) of each row by the models fitted without its fold, and a start for finer ones.
+
+        It is -inf where the rest of the row's part has no row with its state.
 
         Parameters
         ----------
-        score : function (learner with a strength, start) -> score, start for the next
+        task : LocalTask
+        fold : array of shape (n,)
+            The fold that holds each row out.
+        start : Start or None
         """
 
 
-def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
-    """The parts that occur, with their rows; one sort for all of them. Rows without a part are left out."""
-    order = np.argsort(part, kind="stable")
-    present, starts = np.unique(part[order], return_index=True)
-    for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-        if number >= 0:
-            yield number, rows
+class LeaveOneOut(LocalLearner):
+    """A learner that knows in closed form what the models fitted without each row say of it."""
+
+    @abstractmethod
+    def leave_one_out(self, task: LocalTask) -> Floats:
+        """Return log P(own state) of each row by the models fitted without it.
+
+        A row of weight 3 is three rows, of which one leaves: what leaves is a weight of 1, or all that the row has. The
+        answer is -inf where the rest of the row's part has no row with its state.
+        """
 
 
-TINY = float(np.log(np.finfo(float).eps))
-"""Logarithm of the machine precision: a smaller probability is zero but for the way it was computed."""
+class OutOfBag(LocalLearner):
+    """A learner of ensembles whose members know which rows they have not seen."""
+
+    @abstractmethod
+    def out_of_bag(self, task: LocalTask) -> tuple[Floats, Marks]:
+        """Return log P(own state) of each row by the members that have not seen it, and whether there are any.
+
+        The former is -inf where the row's part has no other row with its state, or where all members have seen it.
+        """
 
 
-def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
-    """Let no state that was seen in a part have probability zero there.
+class Regularised(WarmStart):
+    """A learner whose models have an L2 penalty with the inverse strength C."""
 
-    Trees, forests, neighbours and others answer 0 for states that they have seen. Where a model does so, no state of
-    that row gets less than its share of what one row more could have brought: its frequency in the part times
-    1 / (1 + weight of the part). Elsewhere, probabilities below the machine precision, such as naive Bayes is fond
-    of, are raised to it. The other states give way in proportion.
+    auto: bool
+    """Whether C is to be chosen."""
+
+    @abstractmethod
+    def with_C(self, C: float) -> Self:
+        """Return the same learner with another C."""
+
+
+C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+"""What ``C="auto"`` chooses from, as scikit-learn's own search."""
+
+
+def best_C(score: Callable[[float, Start | None], tuple[float, Start | None]]) -> tuple[float, float]:
+    """Return the greatest score and its C, from the strongest penalty to the weakest.
+
+    Each model starts from the one before; the path ends when two in a row are worse than the best.
+
+    Parameters
+    ----------
+    score : function (C, start) -> score, start for the next
     """
-    low = (log_proba < TINY).any(axis=1)
-    if not low.any():
-        return log_proba
-    from pmdc.learners import kernels
-
-    rows = log_proba[low]
-    one_part = np.zeros(len(rows), dtype=np.int64), np.arange(rows.shape[1])[None]
-    kernels.normalise(rows, *one_part, np.log(frequencies), np.array([weight]), True, TINY)
-    filled = log_proba.copy()
-    filled[low] = rows
-    return filled
+    best, chosen, worse, start = -np.inf, C_PATH[0], 0, None
+    for C in C_PATH:
+        value, start = score(C, start)
+        if value > best:
+            best, chosen, worse = value, C, 0
+        else:
+            worse += 1
+        if worse == 2:
+            break
+    return best, chosen

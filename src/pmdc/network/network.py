@@ -20,17 +20,16 @@ answer is q itself with no rows (W = 0, U all states), and nothing has probabili
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.candidates.families import Family, ParentSet
 from pmdc.learners.partition import Configurations
-from pmdc.learners.protocols import LocalLearner, LocalModels, LocalTask, Preparation
-from pmdc.learners.tasks import local_task
+from pmdc.learners.protocols import LocalModels, Preparation
 from pmdc.table.columns import UNKNOWN
 from pmdc.table.features import Features
 
@@ -39,13 +38,13 @@ from pmdc.table.features import Features
 class Level:
     """The local models of one family, with the weight of the rows behind each.
 
-    `strength` is how strongly they are shrunk towards those with a parent less; None where absent states alone are.
+    `kappa` is how strongly they are shrunk towards those of the coarser family; None where absent states alone are.
     """
 
     configurations: Configurations
     models: LocalModels
     weights: Floats
-    strength: float | None = None
+    kappa: float | None = None
 
 
 @dataclass(frozen=True)
@@ -116,16 +115,16 @@ class Node:
         out = here.models.log_proba(X, part, codes[:, list(family.inputs)] if family.inputs else None)
         if not self.backoff:
             out[part < 0] = -math.log(self.n_states)
-        elif here.strength is not None or np.isneginf(out).any():
+        elif here.kappa is not None or np.isneginf(out).any():
             from pmdc.network import kernels
 
             fewer = self.fewer.get(family)
             answer = self._log_proba(X, codes, fewer, free)
             columns = here.configurations.columns(() if fewer is None else fewer.partition, free)
-            if here.strength is None:
+            if here.kappa is None:
                 kernels.back_off(out, answer, columns, part, here.weights)
             else:
-                kernels.shrink(out, answer, columns, part, here.weights, here.strength)
+                kernels.shrink(out, answer, columns, part, here.weights, here.kappa)
         return out
 
     def _without_unknown(self, X: Floats, codes: Codes, family: Family, free: ParentSet) -> Floats:
@@ -178,49 +177,3 @@ class Network:
             shape = tuple(self.sizes[p] for p in parents)
             tables.append(node.table(X, codes, parents).reshape(len(features), *shape, node.n_states))
         return tables
-
-
-def fit_root(learner: LocalLearner, task: LocalTask) -> Node:
-    """Fit the one local model of a class variable without parents."""
-    partition = task.partition
-    level = Level(partition.configurations, learner.fit(task), partition.weights(learner.sample_weight))
-    return Node(Family(()), task.n_states, (), {Family(()): level}, {}, backoff=True)
-
-
-def fit_node(
-    learner_of: Callable[[Family], LocalLearner],
-    child: int,
-    codes: Codes,
-    sizes: Sequence[int],
-    chains: Sequence[Sequence[Family]],
-    strength: Callable[[Family], float | None],
-    backoff: bool,
-) -> Node:
-    """Fit the chosen local models of one class variable and, if wanted, those they back off to.
-
-    Parameters
-    ----------
-    learner_of : function family -> LocalLearner
-    child : int
-        The number of the class variable.
-    codes, sizes : codes of all nodes, shape (n, n_nodes), and their numbers of states
-    chains : sequence of sequences of families
-        The first begins with the chosen one. Each divides the rows by a parent less at every step, down to none.
-    strength : function family -> float or None
-        How strongly a family is shrunk towards the next in its chain.
-    backoff : bool
-    """
-    levels: dict[Family, Level] = {}
-    fewer: dict[Family, Family] = {}
-    for chain in chains if backoff else [chains[0][:1]]:
-        fewer.update(pairwise(chain))
-        for family in chain:
-            if family not in levels:
-                task, learner = local_task(child, family, codes, sizes), learner_of(family)
-                levels[family] = Level(
-                    task.partition.configurations,
-                    learner.fit(task),
-                    task.partition.weights(learner.sample_weight),
-                    strength(family),
-                )
-    return Node(chains[0][0], sizes[child], tuple(sizes), levels, fewer, backoff)

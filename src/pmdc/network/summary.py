@@ -1,4 +1,4 @@
-"""What was chosen, by name: scores, ways, and the graph with what each edge is worth."""
+"""What was learned, by name: scores, conditioning, and the graph with the strength of each arc."""
 
 from __future__ import annotations
 
@@ -7,35 +7,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmdc.candidates.families import Family
-from pmdc.candidates.family_search import FamilyTable
-from pmdc.scores.scoring import Scores
+from pmdc.candidates.families import Family, FamilyTable
 
 if TYPE_CHECKING:
     import networkx
 
 
-def losses_without(scores: Scores, chosen: Sequence[Family]) -> list[list[float]]:
-    """What the score of each class variable's family loses without each of its parents.
+def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
+    """Return what the score of a family loses without each of its parents.
 
-    It is compared with all families of fewer parents that were scored. Where the others alone were not, in whichever
-    way, they are scored now; nothing else depends on these scores.
+    That is its score minus the greatest of all families without the parent, and with no others than it has, that were
+    scored; 0 if that is no less. Where none was, as for edges that are required, nothing is said.
     """
-    tables = scores.known
-    without = [(child, family.without(p)) for child, family in enumerate(chosen) for p in family.parents]
-    scores([(child, few) for child, few in without if few.parents not in {f.parents for f in tables[child]}], True)
-
-    def loss(child: int, few: Family) -> float:
-        left = max(score for f, score in tables[child].items() if set(f.parents) <= set(few.parents))
-        return max(float(tables[child][chosen[child]] - left), 0.0)
-
-    return [[loss(child, family.without(p)) for p in family.parents] for child, family in enumerate(chosen)]
+    strengths = {}
+    for parent in family.parents:
+        others = set(family.parents) - {parent}
+        left = [score for other, score in table.items() if set(other.parents) <= others]
+        if left and np.isfinite(max(left)):
+            strengths[parent] = max(float(table[family] - max(left)), 0.0)
+    return strengths
 
 
 def named_scores(
-    tables: Sequence[FamilyTable], offered: Sequence[FamilyTable], names: Sequence[str]
+    tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable], names: Sequence[str]
 ) -> dict[str, dict[frozenset[str], float]]:
-    """The best score of each set of parents, whichever way they enter: of those offered, if there are any."""
+    """Return the best score of each set of parents, however they enter: of those accepted, if there are any."""
 
     def best(table: FamilyTable) -> dict[frozenset[str], float]:
         own: dict[frozenset[str], float] = {}
@@ -45,11 +41,11 @@ def named_scores(
         return own
 
     return {
-        names[child]: best(table) | best(few) for child, (table, few) in enumerate(zip(tables, offered, strict=True))
+        names[child]: best(table) | best(few) for child, (table, few) in enumerate(zip(tables, accepted, strict=True))
     }
 
 
-def named_ways(chosen: Sequence[Family], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def named_conditioning(chosen: Sequence[Family], names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Class variable -> {parent: how it enters}."""
     return {
         names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
@@ -58,19 +54,19 @@ def named_ways(chosen: Sequence[Family], names: Sequence[str]) -> dict[str, dict
 
 
 def named_graph(
-    ways: dict[str, dict[str, str]], class_names: Sequence[str], losses: Sequence[Sequence[float]]
+    chosen: Sequence[Family], strengths: Sequence[dict[int, float]], names: Sequence[str]
 ) -> networkx.DiGraph:
-    """The class variables and their parents, with how each of them enters and what is lost without it."""
+    """Return the class variables and their parents, with how each of them enters and the strength of its arc."""
     import networkx as nx
 
     graph = nx.DiGraph()
-    graph.add_nodes_from(class_names, kind="class")
-    for (child, parents), lost in zip(ways.items(), losses, strict=True):
-        lost_without = dict(zip(parents, lost, strict=True))
-        for parent in sorted(parents):
-            if parent not in graph:
-                graph.add_node(parent, kind="discrete")
-            graph.add_edge(parent, child, conditioning=parents[parent])
-            if np.isfinite(lost_without[parent]):  # nothing is known where a penalty forbids all that is left
-                graph.edges[parent, child]["strength"] = lost_without[parent]
+    graph.add_nodes_from(names[: len(chosen)], kind="class")
+    conditioning = named_conditioning(chosen, names)
+    for child, family in enumerate(chosen):
+        for parent in sorted(family.parents, key=names.__getitem__):
+            if names[parent] not in graph:
+                graph.add_node(names[parent], kind="discrete")
+            graph.add_edge(names[parent], names[child], conditioning=conditioning[names[child]][names[parent]])
+            if parent in strengths[child]:
+                graph.edges[names[parent], names[child]]["strength"] = strengths[child][parent]
     return graph

@@ -1,93 +1,73 @@
-"""The strength C of the local models' penalty, chosen for each class variable by rows that they have not seen."""
+"""C of the local models, chosen for each class variable by rows that they have not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from pmdc._support.arrays import Floats
 from pmdc._support.progress import tell_phase
-from pmdc.candidates.families import Family
-from pmdc.candidates.family_search import everything, least
-from pmdc.candidates.rules import ParentRules
-from pmdc.learners.protocols import Adjustable, Start
-from pmdc.scores.held_out import Evaluator, counted
-from pmdc.scores.scoring import Parallel, Rowwise, Scores, Task, uniform_rows
+from pmdc.candidates.families import Family, Task
+from pmdc.candidates.rules import ParentRules, with_parent
+from pmdc.learners.protocols import Regularised, Start, best_C
+from pmdc.scores.evaluators import Evaluator
+from pmdc.scores.fitter import Fitter
+from pmdc.scores.scorer import Parallel
+from pmdc.scores.shrinkage import floor, shrink, uniform
 
 
-def choose_strengths(
-    work: Rowwise,
+def choose_C(
+    fitter: Fitter,
     rules: Sequence[ParentRules],
     conditioning: str,
     evaluator: Evaluator,
-    make_scores: Callable[[Rowwise], Scores],
     parallel: Parallel,
     shrunk: bool,
-) -> Rowwise:
-    """The same work with C chosen for each class variable.
+) -> Fitter:
+    """Choose C twice for each class variable and return the fitter with it.
 
     Once for its models without class variables as parents: with all discrete features as inputs or with none, whichever
-    is better with a C of its own. And once for those with: there from the best family with one, as parents say what
-    features would have to, and divide the rows.
+    is better with a C of its own. And once for those with: there for the most informative class variable beside these,
+    as an input or as what partitions the rows, as parents say what features would have to.
     """
-    n_classes = len(rules)
 
-    def choose(tasks: Sequence[Task], work: Rowwise) -> list[tuple[float, float]]:
-        return parallel(_choose, tasks, work, evaluator, shrunk)
+    def best(tasks: Sequence[Task], fitter: Fitter) -> dict[int, tuple[float, float, Family]]:
+        """Class variable -> greatest score, its C, its family."""
+        found: dict[int, tuple[float, float, Family]] = {}
+        for (child, family), (score, C) in zip(tasks, parallel(_choose, tasks, fitter, evaluator, shrunk), strict=True):
+            if child not in found or score > found[child][0]:
+                found[child] = score, C, family
+        return found
 
-    tell_phase("choosing the strength of the local models")
-    tasks = [(rule.child, family) for rule in rules for family in _without_classes(rule, conditioning)]
-    found: dict[int, tuple[float, float, Family]] = {}
-    for (child, family), (score, C) in zip(tasks, choose(tasks, work), strict=True):
-        if child not in found or score > found[child][0]:
-            found[child] = score, C, family
-    without, alone = [found[child][1] for child in range(n_classes)], [found[child][2] for child in range(n_classes)]
-    work = replace(work, strengths=tuple((C, C) for C in without))
-    singles = list(enumerate(alone))
+    tell_phase("choosing the regularisation of the local models")
+    alone = best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
+    fitter = fitter.with_C([(alone[rule.child][1],) * 2 for rule in rules])
+    tasks: list[Task] = []
     for rule in rules:
-        for v in (v for v in (*rule.optional, *rule.required) if v < n_classes and rule.max_parents):
-            if conditioning != "partition":
-                singles.append((rule.child, alone[rule.child].feed(v)))
-            if conditioning != "input":
-                singles.append((rule.child, alone[rule.child].divide_by(v)))
-    if len(singles) == n_classes:
-        return work
-    scores = make_scores(work)
-    scores(singles)
-    best = [
-        max((f for f in table if f.classes(n_classes)), key=table.__getitem__, default=alone[child])
-        for child, table in enumerate(scores.known)
-    ]
-    with_parents = [C for _, C in choose(list(enumerate(best)), work)]
-    return replace(work, strengths=tuple(zip(without, with_parents, strict=True)))
+        possible = [v for v in fitter.ranking[rule.child] if v < rule.n_classes and v in rule.allowed]
+        if possible and rule.max_parents:
+            base = alone[rule.child][2]
+            tasks += [(rule.child, family) for family in with_parent(base, possible[0], conditioning)]
+    beside = best(tasks, fitter)
+    return fitter.with_C(
+        [(alone[rule.child][1], beside.get(rule.child, alone[rule.child])[1]) for rule in rules],
+    )
 
 
-def _without_classes(rule: ParentRules, conditioning: str) -> list[Family]:
-    """The families without class variables that C is chosen for."""
-    if conditioning == "partition":
-        return [Family(())]
-    return list(dict.fromkeys(make(rule).without(*range(rule.n_classes)) for make in (everything, least)))
-
-
-def _choose(task: Task, work: Rowwise, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
+def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
     """The greatest log-likelihood of the held-out rows of a family, and the C that gives it."""
-    assert isinstance(work.learner, Adjustable)
     child, family = task
-    fewer = uniform_rows(work, child)
-    if family.partition and shrunk:  # towards the model that divides nothing, for which C was chosen before
+    learner, weights = fitter.learner, fitter.sample_weight
+    assert isinstance(learner, Regularised)
+    towards = uniform(len(fitter.codes), fitter.sizes[child])
+    if family.partition and shrunk:  # towards the model that partitions nothing, for which C was chosen before
         coarse = family.without(*family.partition)
-        rows = evaluator(work.learner_of(child, coarse), child, coarse, work.codes, work.sizes, None)
-        fewer = counted(rows, fewer, work.learner.sample_weight)[0]
-    return work.learner.choose_strength(partial(_held_out_score, work, evaluator, task, fewer, shrunk))
+        rows, _ = evaluator(fitter, fitter.learner_of(child, coarse), child, coarse, None)
+        towards = shrink(rows, towards, weights)[0]
 
+    def score(C: float, start: Start | None) -> tuple[float, Start | None]:
+        rows, start = evaluator(fitter, learner.with_C(C), child, family, start)
+        value = shrink(rows, towards, weights)[0] if shrunk else floor(rows, towards)
+        return float(np.dot(weights, value)), start
 
-def _held_out_score(
-    work: Rowwise, evaluator: Evaluator, task: Task, fewer: Floats, shrunk: bool, learner: Any, start: Start | None
-) -> tuple[float, Start | None]:
-    rows = evaluator(learner, *task, work.codes, work.sizes, start)
-    weights = work.learner.sample_weight
-    return float(np.dot(weights, counted(rows, fewer, weights, shrunk)[0])), rows.start
+    return best_C(score)

@@ -1,16 +1,75 @@
-"""Weights of the rows."""
+"""The rows that learning starts from."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pmdc._support.arrays import Floats
+from pmdc._support.arrays import Codes, Floats
+from pmdc.table.features import Features
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows of a table as learning sees them: numbers, codes and weights.
+
+    A row of the table may be there several times, as when its missing states are completed in several ways. All its
+    copies are held out together, fall into the same fold, and count as one row in standard errors.
+
+    Attributes
+    ----------
+    features : Features
+    classes : array of shape (n, K)
+        The codes of the class variables.
+    class_sizes, feature_sizes : tuples of int
+        The numbers of states of the class variables and of the discrete features.
+    weights : array of shape (n,)
+        Positive.
+    weighted : bool
+        Whether weights were given at all.
+    origin : array of shape (n,)
+        The row of the table that each row is, or is a copy of.
+    n_table : int
+        The number of rows of the table, those of weight zero included.
+    """
+
+    features: Features
+    classes: Codes
+    class_sizes: tuple[int, ...]
+    feature_sizes: tuple[int, ...]
+    weights: Floats
+    weighted: bool
+    origin: Codes
+    n_table: int
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of states of each node: class variables first, then discrete features."""
+        return (*self.class_sizes, *self.feature_sizes)
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The codes of all nodes, shape (n, n_nodes); columns are what is read."""
+        return np.asfortranarray(np.hstack([self.classes, self.features.discrete]))
+
+    @cached_property
+    def has_copies(self) -> bool:
+        """Whether some row of the table is there more than once."""
+        return len(np.unique(self.origin)) < len(self)
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """One weight for each row; a row of weight zero counts as a row that is not there."""
+    """Read one weight for each row; a row of weight zero counts as a row that is not there."""
     if sample_weight is None:
         return np.ones(n_rows)
     try:

@@ -10,38 +10,31 @@ with one coefficient vector for two states and one for each state for more.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_count
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread, refuse_nan
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
+from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import LocalTask, Start
+from pmdc.learners.protocols import CrossValidated, Regularised, Start, best_C
+from pmdc.learners.smoothing import TINY
+from pmdc.learners.tasks import LocalTask, root_task
 from pmdc.table.features import Features
 from pmdc.table.rows import read_weights
 
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-"""What ``C="auto"`` chooses from."""
-
-_MOST, _LARGEST = 3000, 2**24
-"""The most coefficients of a part of which rows are left out one by one, and the most rows times squared states; with
-more, folds are left out."""
-
-_MISSING = 0.25
-"""So are they where more than this share of the log-likelihood may be missing."""
-
-_FOLDS = 5
+_NO_FOLDS: Codes = np.empty(0, dtype=np.int64)
 
 
 class Logistic(LogProbaClassifier):
@@ -55,8 +48,8 @@ class Logistic(LogProbaClassifier):
     ----------
     C : float or "auto", default=1.0
         Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of nine from
-        1e-4 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by
-        approximate leave-one-out, in `GBNC` by its criterion, for each class variable.
+        1e-4 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by five
+        folds, in `GBNC` by its criterion, for each class variable.
     tol : float, default=1e-9
         The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
         still taken. Log-likelihoods, which leave the penalty out, are exact to about its square root. (Without a
@@ -123,10 +116,11 @@ class Logistic(LogProbaClassifier):
         weights = read_weights(sample_weight, len(X))
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
-        learner = LogisticLearner(self, Features(X, np.empty((len(X), 0), dtype=np.int64)), weights, smooth=False)
-        rows = Partition(np.empty((len(codes), 0), dtype=np.int64), (), ())
+        learner = LogisticLearner(
+            self, Features(X, np.empty((len(X), 0), dtype=np.int64)), weights, options=Options(backoff="none")
+        )
         with one_thread():
-            self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
+            self._models = learner.fit(root_task(0, codes, len(self.classes_)))
         self._prepare = learner.prepare
         self.C_ = 1.0 / learner.ridge if learner.ridge else np.inf
         self.mean_, self.scale_ = learner.affine.shift, learner.affine.width
@@ -164,10 +158,10 @@ class LogisticModels(GroupedModels):
     def start(self, task: LocalTask) -> Start:
         coef = np.clip(self.coef, -1e30, 1e30).astype(np.float32)
         number = self.number.astype(np.int32)
-        return Start(task.partition.configurations, number, coef, task.inputs, task.input_sizes)
+        return Start(task.partition.configurations, number, coef)
 
 
-class LogisticLearner(GroupedLearner[LogisticModels]):
+class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularised):
     """`LocalLearner` of `Logistic`, and of scikit-learn's `LogisticRegression` with an L2 penalty.
 
     Parameters
@@ -178,10 +172,7 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input; they are seen as indicators.
-    smooth, paper : bool
-        As in `EstimatorLearner`.
-    min_max : bool
-        Whether inputs are scaled to [0, 1] over the training rows.
+    options : Options, optional
     """
 
     def __init__(
@@ -190,11 +181,9 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         inputs: Features,
         sample_weight: Floats,
         sizes: Sequence[int] = (),
-        *,
-        smooth: bool = True,
-        paper: bool = False,
-        min_max: bool = False,
+        options: Options | None = None,
     ):
+        options = options or Options()
         if isinstance(estimator, Logistic):
             estimator.check_parameters()
             self.tol, self.max_iter = estimator.tol, estimator.max_iter
@@ -209,13 +198,13 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         # The intercept is free, so a shift changes no model.
         self.affine = Affine.standard(X, sample_weight)
         if not self.standard:
-            width = Affine.min_max(X).width if min_max else np.ones(X.shape[1])
+            width = Affine.min_max(X).width if options.min_max else np.ones(X.shape[1])
             self.affine = Affine(self.affine.shift, width)
         prepare = Rotated(Indicators(sizes, self.affine), None)
         # Without a penalty no rotation is free of rounding that matters, and none is needed.
         if self.ridge:
             prepare = Rotated(prepare.prepare, principal_axes(self.affine(X)))
-        super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
+        super().__init__(estimator, prepare(inputs), sample_weight, prepare, options)
         self.plain = self.affine(X)
         self.axes = prepare.axes
 
@@ -226,100 +215,44 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int:
         return (n_states - 1) * (1 + self.plain.shape[1] + sum(q - 1 for q in input_sizes))
 
-    def with_strength(self, C: float) -> LogisticLearner:
-        """The same learner with another strength of the penalty."""
+    def with_C(self, C: float) -> LogisticLearner:
         other = copy(self)
         other.ridge, other.auto = 1.0 / C, False
         return other
 
-    def choose_strength(
-        self, score: Callable[[LogisticLearner, Start | None], tuple[float, Start | None]]
-    ) -> tuple[float, float]:
-        """The greatest score and its strength C, from the strongest penalty to the weakest.
+    def start(self, task: LocalTask, start: Start | None) -> Start:
+        return self._fit_groups(task, self.design(task), *self._groups(task), start).start(task)
 
-        Each model is found from the one before. The path ends when two in a row are worse than the best.
+    def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start]:
+        X = self.design(task)
+        models = self._fit_groups(task, X, *self._groups(task), start)
+        return self._log_likelihood_of(task, X, models), models.start(task)
 
-        Parameters
-        ----------
-        score : function (learner with a strength, start) -> score, start for the next
-        """
-        best, chosen, worse, start = -np.inf, STRENGTHS[0], 0, None
-        for C in STRENGTHS:
-            value, start = score(self.with_strength(C), start)
-            if value > best:
-                best, chosen, worse = value, C, 0
-            else:
-                worse += 1
-            if worse == 2:
-                break
-        return best, chosen
+    def cross_validate(self, task: LocalTask, fold: Codes, start: Start | None) -> tuple[Floats, Start]:
+        held_out = np.empty(len(task.codes))
+        models = self._fit_groups(task, self.design(task), *self._groups(task), start, fold, held_out)
+        refuse_nan(held_out)
+        if self.smooth:
+            held_out = np.where(np.isneginf(held_out), -np.inf, np.maximum(held_out, TINY))
+        held_out[models.uniform[task.partition.part]] = -np.log(task.n_states)
+        return held_out, models.start(task)
 
-    def _fit_to(self, task: LocalTask, X: Floats, start: Start | None) -> LogisticModels:
+    def _fit_to(self, task: LocalTask, X: Floats) -> LogisticModels:
         if self.auto:
-            self.ridge = 1.0 / self.choose_strength(lambda learner, start: learner._held_out(task, start))[1]
-        return super()._fit_to(task, X, start)
+            self.ridge = 1.0 / self._choose_C(task)
+        return super()._fit_to(task, X)
 
-    def _held_out(self, task: LocalTask, start: Start | None) -> tuple[float, Start | None]:
-        """The leave-one-out log-likelihood; states that a model knows nothing of share what one row is worth."""
-        rows, start = self.leave_one_out(task, start)
+    def _choose_C(self, task: LocalTask) -> float:
+        """Choose C by five folds; a state that a model has not seen gets its share of what one row more is worth."""
+        fold = _deal(task.codes)
         weights = task.partition.weights(self.sample_weight)
         least = -np.log(task.n_states) - np.log1p(weights[task.partition.part])
-        return float(np.dot(self.sample_weight, np.where(np.isneginf(rows), least, rows))), start
 
-    def _leave_one_out(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
-        part = task.partition.part
-        group = models.number[part, task.codes]
-        alone = (np.bincount(group) == 1)[group] & ~models.uniform[part]
-        own, missing = np.zeros(len(X)), np.inf
-        if _is_small(task.partition, models.number, X.shape[1] + 1) and not self._separated(task, X, models):
-            own, missing = self._one_by_one(task, X, models)
-        if missing > _MISSING * -own[~alone].sum():
-            own = self._without_folds(task, X, models)
-        return np.where(alone, -np.inf, own)
+        def score(C: float, start: Start | None) -> tuple[float, Start | None]:
+            rows, start = self.with_C(C).cross_validate(task, fold, start)
+            return float(np.dot(self.sample_weight, np.where(np.isneginf(rows), least, rows))), start
 
-    def _separated(self, task: LocalTask, X: Floats, models: LogisticModels) -> bool:
-        """Whether a part is fitted perfectly for lack of a penalty: the optimum, and what a row does to it, is far."""
-        if self.ridge:
-            return False
-        part = task.partition.part
-        own = models.log_proba_of(X, part)[np.arange(len(X)), task.codes]
-        weights = task.partition.weights(self.sample_weight)
-        likelihood = np.bincount(part, self.sample_weight * own, minlength=len(weights))
-        return bool((((models.number >= 0).sum(axis=1) > 1) & (likelihood > -1e-4 * weights)).any())
-
-    def _one_by_one(self, task: LocalTask, X: Floats, models: LogisticModels) -> tuple[Floats, float]:
-        """Each row without itself, approximately, and how much of the loss may be missing."""
-        from pmdc.learners.logistic import leave_one_out
-
-        out = np.empty((len(X), task.n_states))
-        missing = leave_one_out.scores_without(
-            X,
-            np.ascontiguousarray(task.codes),
-            self.sample_weight,
-            *_part_by_part(task.partition),
-            models.number,
-            self.ridge,
-            models.coef,
-            out,
-        )
-        models.normalise(out, task.partition.part)
-        return out[np.arange(len(X)), task.codes], missing
-
-    def _without_folds(self, task: LocalTask, X: Floats, models: LogisticModels) -> Floats:
-        """Each row without its fold; two rows of a part with the same state are in different folds.
-
-        The only row of a part stays, as every part must keep one.
-        """
-        parts = task.partition.part
-        fold, out = np.empty(len(X), dtype=np.int64), np.full(len(X), -np.inf)
-        fold[np.lexsort((task.codes, parts))] = np.arange(len(X)) % _FOLDS
-        fold[(np.bincount(parts) == 1)[parts]] = -1
-        start = models.start(task) if self.ridge else None  # it has seen all rows, which a penalty makes it forget
-        for number in range(_FOLDS):
-            seen, held = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            found = self.on(seen)._fit_to(task.take(seen), X[seen], start)
-            out[held] = found.log_proba_of(X[held], parts[held])[np.arange(len(held)), task.codes[held]]
-        return out
+        return best_C(score)[1]
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
@@ -332,9 +265,16 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         return IndicatorsBefore(task.input_sizes, shares, scale)
 
     def _fit_groups(
-        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
+        self,
+        task: LocalTask,
+        X: Floats,
+        groups: Groups,
+        uniform: Marks,
+        start: Start | None = None,
+        fold: Codes = _NO_FOLDS,
+        held_out: Floats | None = None,
     ) -> LogisticModels:
-        from pmdc.learners.logistic import kernels, newton
+        from pmdc.learners.logistic import kernels, parts
 
         partition = task.partition
         coef = np.zeros((len(groups.part), X.shape[1] + 1))
@@ -342,11 +282,11 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             kernels.take_over(
                 coef,
                 groups.number,
-                _columns_for(task, start),
+                start.coef,
                 start.number,
                 partition.configurations.within(start.configurations),
             )
-        failed, self.n_iter, self.work = newton.fit_parts(
+        failed, self.n_iter, self.work = parts.fit_parts(
             X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,
@@ -357,6 +297,8 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
             self.max_iter,
             coef,
             start is not None,
+            fold,
+            np.empty(0) if held_out is None else held_out,
         )
         if failed:
             warnings.warn(
@@ -376,29 +318,37 @@ class LogisticLearner(GroupedLearner[LogisticModels]):
         )
 
 
+def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
+    """Whether the engine has the same objective: an L2 penalty, a free intercept, no weights of classes.
+
+    It is then solved to its optimum, whatever the solver, `tol` and `max_iter` of the estimator.
+    """
+    return type(estimator) is Logistic or (
+        type(estimator) is LogisticRegression
+        and getattr(estimator, "penalty", "l2") in ("deprecated", "l2")
+        and estimator.l1_ratio == 0
+        and isinstance(estimator.C, Real)
+        and float(estimator.C) > 0
+        and estimator.solver != "liblinear"  # it penalises the intercept
+        and estimator.fit_intercept
+        and estimator.class_weight is None
+        and not estimator.dual
+        and not estimator.warm_start
+    )
+
+
+build = LogisticLearner
+
+
 def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
     """The rows part by part, and where each part begins."""
     order = np.argsort(partition.part, kind="stable")
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
 
 
-def _is_small(partition: Partition, number: Codes, inputs: int) -> bool:
-    """Whether no part has too many coefficients: for each contrast of its states one for each input, or each row."""
-    rows = np.bincount(partition.part, minlength=partition.n_parts)
-    states = (number >= 0).sum(axis=1)
-    coefficients = (states - 1) * np.minimum(rows + 1, inputs)
-    return bool((coefficients <= _MOST).all() and (rows * states**2 <= _LARGEST).all())
-
-
-def _columns_for(task: LocalTask, start: Start) -> npt.NDArray[np.float32]:
-    """The coefficients of a start in the order of a task's inputs; zero for inputs that the start does not have."""
-    if start.inputs == task.inputs:
-        return start.coef
-    ends = np.cumsum([1, *start.input_sizes])
-    blocks = {node: start.coef[:, ends[i] : ends[i + 1]] for i, node in enumerate(start.inputs)}
-    none = {
-        node: np.zeros((len(start.coef), size), dtype=np.float32)
-        for node, size in zip(task.inputs, task.input_sizes, strict=True)
-    }
-    own = [blocks.get(node, none[node]) for node in task.inputs]
-    return np.hstack([start.coef[:, :1], *own, start.coef[:, ends[-1] :]])
+def _deal(codes: Codes, n_folds: int = 5) -> Codes:
+    """Shuffled folds that are alike in the states."""
+    shuffled = np.random.RandomState(0).permutation(len(codes))
+    fold = np.empty(len(codes), dtype=np.int64)
+    fold[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(len(codes)) % n_folds
+    return fold

@@ -1,4 +1,4 @@
-"""Newton's method for penalised softmax models, for all parts of a partition in compiled code.
+"""Newton's method for penalised softmax models of the rows of one part, in compiled code.
 
 The models and their objective are those of `softmax`. The covariance of a softmax is a sum over pairs of states,
 diag(p) - pp' = sum over a < b of p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix
@@ -25,6 +25,8 @@ frequencies is not used.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,205 +34,154 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import SUMS, compiled
 from pmdc.learners.logistic.softmax import (
     BLOCK,
-    along,
-    contrasts,
     copy,
     energies,
     gradient,
     inner,
     line_search,
-    local_states,
     move,
     penalty,
-    room,
-    row_space,
     scores,
     softmax,
-    take_rows,
     variance,
 )
 
-_MOST = 600
+MAX_COEFFICIENTS = 600
 """The most coefficients of one factor."""
 
-_SHRINK = 0.25
+_REUSE = 0.25
 """A factor is used again if the gain that is left has shrunk to less than this share."""
 
 _SLOW = 0.7
 """If a new factor leaves more than this share, the axes that it neglects are not negligible."""
 
-_NEGLIGIBLE = 0.1
+NEGLIGIBLE = 0.1
 """Axes along which the curvature of the data is below this share of the penalty have a diagonal Hessian."""
 
 
+class Problem(NamedTuple):
+    """The softmax model of the rows of one part, as in `softmax`: what is to be minimised."""
+
+    A: Floats
+    """Inputs (1, x), shape (n, k)."""
+    y: Codes
+    w: Floats
+    Q: Floats
+    """Contrasts of the states, shape (m, v)."""
+    ridge: float
+
+
+class Factor(NamedTuple):
+    """An approximate Hessian: Cholesky factors along the first axes, a diagonal along the others."""
+
+    U: Floats
+    """Upper factors, shape (number of factors, size, size): one for all contrasts together, or one for each."""
+    diagonal: Floats
+    """Shape (v, k)."""
+    width: int
+    """The number of first axes."""
+
+
+class Buffers(NamedTuple):
+    """Room for the rows of a matrix product in either precision, and the count of floating-point operations."""
+
+    Z: Floats
+    Z32: npt.NDArray[np.float32]
+    work: Floats
+
+
 @compiled()
-def fit_parts(
-    X: Floats,
-    codes: Codes,
-    weights: Floats,
-    order: Codes,
-    starts: Codes,
-    number: Codes,
-    ridge: float,
-    tol: float,
-    max_iter: int,
-    coef: Floats,
-    warm: bool,
-) -> tuple[int, int, float]:
-    """Fit the parts of a partition.
+def no_factor() -> Factor:
+    """Return what stands for a factor where there is none yet."""
+    return Factor(np.empty((0, 0, 0)), np.empty((0, 0)), 0)
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Inputs. It is quickest with the axes of greatest variance first.
-    codes, weights : arrays of shape (n,)
-    order, starts : the rows part by part, and where each part begins
-    number : array of shape (n_parts, n_states)
-        The group of each part and state, -1 where there is none.
-    ridge : float
-        The penalty, 1 / C.
-    tol, max_iter : float, int
-        Stop when the next step would gain no more than this share of the objective; the most steps.
-    coef : array of shape (n_groups, d + 1)
-        Where the coefficients are written to, intercepts first. With `warm` they are where the search starts.
 
-    Returns
-    -------
-    failed, steps : int
-        Parts that did not converge, and the most steps that one took.
-    work : float
-        Floating-point operations in products of matrices and vectors and in factors, for benchmarks.
+@compiled()
+def frequencies(problem: Problem) -> Floats:
+    """Return the intercepts, as contrasts, of the model that knows the frequencies of the states alone."""
+    m, v = problem.Q.shape
+    weight, T = np.zeros(m), np.zeros(v)
+    for i in range(len(problem.y)):
+        weight[problem.y[i]] += problem.w[i]
+    for e in range(v):
+        for a in range(m):
+            # Q'b; for two states their difference
+            T[e] += (problem.Q[a, e] if m > 2 else 2.0 * a - 1.0) * np.log(weight[a])
+    return T
+
+
+@compiled()
+def minimise(
+    problem: Problem, T: Floats, warm: bool, first: Factor, tol: float, max_iter: int, buffers: Buffers
+) -> tuple[int, Factor]:
+    """Minimise the objective of one part over the coefficients T, in place.
+
+    With `warm` the search starts at T, unless the frequencies are better, otherwise at the frequencies; `first` is used
+    as long as it serves. Returns the number of steps, more than `max_iter` if it did not converge, and the last factor.
     """
-    n_parts, n_states = number.shape
-    k = X.shape[1] + 1
-    A, y, w, Z, Z32 = room(starts, k)
-    local = np.empty(n_states, dtype=np.int64)
-    failed, most = 0, 0
-    work = np.zeros(1)
-    for p in range(n_parts):
-        n = starts[p + 1] - starts[p]
-        m = local_states(number[p], local)
-        if m < 2:
-            coef[number[p].max()] = 0.0
-            continue
-        take_rows(X, codes, weights, order[starts[p] : starts[p + 1]], local, A, y, w)
-        frequency = np.zeros(m)
-        for r in range(n):
-            frequency[y[r]] += w[r]
-        Q = contrasts(m)
-        v = Q.shape[1]
-        T, cold = np.zeros((v, k)), np.zeros(v)
-        for s in range(n_states):
-            g = number[p, s]
-            if g >= 0:
-                for e in range(v):
-                    # Q'B; for two states their difference
-                    q = Q[local[s], e] if m > 2 else 2.0 * local[s] - 1.0
-                    cold[e] += q * np.log(frequency[local[s]])
-                    if warm:
-                        for j in range(k):
-                            T[e, j] += q * coef[g, j]
-        if not warm:
-            for e in range(v):
-                T[e, 0] = cold[e]
-        part = A[:n]
-        R = row_space(part, w[:n], ridge, _NEGLIGIBLE)
-        if R.shape[1]:
-            part, T = along(part, R), along(T, R)
-        steps = _fit_part(part, y[:n], w[:n], Q, ridge, T, cold, tol, max_iter, not warm, Z, Z32, work)
-        if R.shape[1]:
-            T = along(T, np.ascontiguousarray(R.T))
-        failed += steps > max_iter
-        most = max(most, steps)
-        for s in range(n_states):
-            g = number[p, s]
-            if g >= 0:
-                for j in range(k):
-                    coef[g, j] = 0.0
-                    for e in range(v):
-                        coef[g, j] += Q[local[s], e] * T[e, j]
-    return failed, min(most, max_iter), work[0]
-
-
-@compiled(inline="always")
-def _fit_part(
-    A: Floats,
-    y: Codes,
-    w: Floats,
-    Q: Floats,
-    ridge: float,
-    T: Floats,
-    cold: Floats,
-    tol: float,
-    max_iter: int,
-    same: bool,
-    Z: Floats,
-    Z32: npt.NDArray[np.float32],
-    work: Floats,
-) -> int:
-    """Fit one part in place and return the number of steps; more than `max_iter` if it did not converge.
-
-    `cold` are the intercepts of the frequencies, where the search starts if T is no better; `same` says that T is that
-    start already, which has the same probabilities in all rows.
-    """
+    A, y, w, Q, ridge = problem
     n, k = A.shape
     m, v = Q.shape
     S, change, P = np.empty((n, m)), np.zeros((n, m)), np.empty((n, m))
     grad, step = np.empty((v, k)), np.zeros((v, k))
     null = _null_value(y, w, m)
     least = (1e-10 if ridge else 1e-4) * null
-    scores(A, T, Q, S)
-    value = softmax(S, change, 0.0, y, w, P)[0] + penalty(T, T, ridge) / 2
-    if not same and not value <= null:
+    value, cold = np.inf, False
+    if warm:
+        scores(A, T, Q, S)
+        value = softmax(S, change, 0.0, y, w, P)[0] + penalty(T, T, ridge) / 2
+    if not value <= null:
         T[:] = 0.0
-        for e in range(v):
-            T[e, 0] = cold[e]
-        same = True
+        T[:, 0] = frequencies(problem)
+        cold = True  # the same probabilities in all rows
         scores(A, T, Q, S)
         value = softmax(S, change, 0.0, y, w, P)[0]
     gradient(A, y, w, P, Q, T, ridge, grad)
     energy, norms = energies(A, w)
     longest = norms.max()
-    conjugate = v * k > _MOST or v == m
-    U, diagonal, width = np.empty((0, 0, 0)), np.empty((v, k)), k
+    conjugate = v * k > MAX_COEFFICIENTS or v == m
+    last, old = first, len(first.U) > 0 and not cold
     added, damping = np.empty(k), 0.0
-    old, left, negligible = False, np.inf, _NEGLIGIBLE
+    left, negligible = np.inf, NEGLIGIBLE
     for steps in range(1, max_iter + 1):
         if ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
-            return steps
+            return steps, last
+        # 1. The gain that the factor at hand promises, or a new one.
         enough = tol * max(value, least)
+        for j in range(k):
+            added[j] = (ridge if j else 0.0) + damping * energy[j]
         fresh = True
         if old:
-            gain = _precondition(U, diagonal, width, grad, step)
-            fresh = not gain <= max(enough, _SHRINK * left)
+            gain = _precondition(last, grad, step)
+            fresh = not gain <= max(enough, _REUSE * left)
         if fresh:
-            for j in range(k):
-                added[j] = (ridge if j else 0.0) + damping * energy[j]
-            U, width = factor(A, w, P, Q, added, conjugate, same, negligible, energy, norms, diagonal, Z, Z32, work)
-            same = False
-            gain = _precondition(U, diagonal, width, grad, step)
+            last = _factor(problem, P, added, cold, negligible, energy, norms, buffers)
+            cold = False
+            gain = _precondition(last, grad, step)
         if conjugate:
-            gain = _conjugate_gradients(A, w, P, Q, added, U, diagonal, width, grad, step)
+            gain = _conjugate_gradients(problem, P, added, last, grad, step)
+        # 2. The end: the last step is taken where nothing can go wrong.
         if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
             damping, old = 0.0 if damping < 1e-7 else damping / 100, False
             continue
-        if gain <= enough and inner(step, step) * longest <= 0.1:  # no score changes by much: nothing can go wrong
+        if gain <= enough and inner(step, step) * longest <= 0.1:  # no score changes by much
             move(T, step, 1.0)
-            return steps
+            return steps, last
         scores(A, step, Q, change)
-        work[0] += 4.0 * n * k * v + 2.0 * v * width * U.shape[1]
+        buffers.work[0] += 4.0 * n * k * v + 2.0 * v * last.width * last.U.shape[1]
         size, new_value = 0.0, value
         if gain <= enough:
             a, b = penalty(T, step, ridge), penalty(step, step, ridge)
             new_value = softmax(S, change, 1.0, y, w, P)[0] + penalty(T, T, ridge) / 2 - a + b / 2
             if new_value <= value:
                 move(T, step, 1.0)
-            return steps
+            return steps, last
+        # 3. Line search, with damping where the Hessian does not tell the truth.
         if gain < np.inf:
             size, new_value = line_search(S, change, y, w, P, T, step, ridge, value, gain)
-        if size < 0.01:  # far from where the Hessian tells the truth; in the end, rounding hides what is left
+        if size < 0.01:  # in the end, rounding hides what is left
             if damping > 1.0:
-                return steps if left <= 1e-6 * max(value, least) else max_iter + 1
+                return (steps if left <= 1e-6 * max(value, least) else max_iter + 1), last
             damping = max(100 * damping, 1e-8)
             old, negligible = False, 0.0
             if size == 0.0:
@@ -238,18 +189,19 @@ def _fit_part(
                 continue
         elif fresh:
             damping = damping / 100 if damping > 1e-7 else 0.0
+        # 4. The step.
         move(T, step, size)
         move(S, change, size)
         value = new_value
         gradient(A, y, w, P, Q, T, ridge, grad)
-        if fresh and _precondition(U, diagonal, width, grad, step) > _SLOW * gain:
+        if fresh and _precondition(last, grad, step) > _SLOW * gain:
             negligible = 0.0
         old = size >= 0.01
         left = gain
-    return max_iter + 1
+    return max_iter + 1, last
 
 
-@compiled(inline="always")
+@compiled()
 def _null_value(y: Codes, w: Floats, m: int) -> float:
     """The objective of the frequencies alone."""
     counts = np.zeros(m)
@@ -262,30 +214,25 @@ def _null_value(y: Codes, w: Floats, m: int) -> float:
 
 
 @compiled(fastmath=SUMS)
-def factor(
-    A: Floats,
-    w: Floats,
+def _factor(
+    problem: Problem,
     P: Floats,
-    Q: Floats,
     added: Floats,
-    conjugate: bool,
     same: bool,
     negligible: float,
     energy: Floats,
     norms: Floats,
-    diagonal: Floats,
-    Z: Floats,
-    Z32: npt.NDArray[np.float32],
-    work: Floats,
-) -> tuple[Floats, int]:
-    """Upper Cholesky factors of the Hessian along the first axes, how many these are, and a diagonal for the rest.
+    buffers: Buffers,
+) -> Factor:
+    """Factor the Hessian along the first axes; along the others it is taken as diagonal.
 
-    One factor for all contrasts together, or one for each of them where conjugate gradients do the rest; the shape is
-    (number of factors, size, size). `added` to the diagonal are the penalty and, where needed, a damping.
+    One factor for all contrasts together, or one for each where conjugate gradients do the rest. `added` to the
+    diagonal are the penalty and, where needed, a damping; `same` says that all rows have the same probabilities.
     """
+    A, _, w, Q, _ = problem
     n, k = A.shape
     m, v = Q.shape
-    c = np.empty(n)
+    c, diagonal = np.empty(n), np.empty((v, k))
     curvature, total = np.zeros(v), 0.0  # of each contrast, on average over the rows
     for i in range(n):
         total += w[i]
@@ -304,22 +251,22 @@ def factor(
     single = smallest > 1e-5 * longest
     # A row is left out where it adds next to nothing to the penalty in any direction.
     least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
-    if conjugate:
-        width = min(width, _MOST)
+    if v * k > MAX_COEFFICIENTS or v == m:
+        width = min(width, MAX_COEFFICIENTS)
         U = np.empty((v, width, width))
         for e in range(v):
             for i in range(n):
                 c[i] = w[i] * variance(P[i], Q, e)
-            _gram(A, c, norms, least, width, single, Z, Z32, U[e], work)
+            _gram(A, c, norms, least, width, single, buffers, U[e])
             for j in range(width):
                 U[e, j, j] += added[j]
             copy(_cholesky(U[e]), U[e])
-            work[0] += width**3 / 3.0
-        return U, width
+            buffers.work[0] += width**3 / 3.0
+        return Factor(U, diagonal, width)
     H = np.zeros((v * width, v * width))
     G = np.zeros((width, width))
     if same:
-        _gram(A, w, norms, 0.0, width, single, Z, Z32, G, work)
+        _gram(A, w, norms, 0.0, width, single, buffers, G)
     for a in range(m):
         for b in range(a):
             share = P[0, a] * P[0, b]
@@ -327,7 +274,7 @@ def factor(
                 share = 1.0
                 for i in range(n):
                     c[i] = w[i] * P[i, a] * P[i, b]
-                if not _gram(A, c, norms, least, width, single, Z, Z32, G, work):
+                if not _gram(A, c, norms, least, width, single, buffers, G):
                     continue
             for e in range(v):
                 for f in range(e + 1):
@@ -339,10 +286,10 @@ def factor(
     for e in range(v):
         for j in range(width):
             H[e * width + j, e * width + j] += added[j]
-    work[0] += (v * width) ** 3 / 3.0
+    buffers.work[0] += (v * width) ** 3 / 3.0
     whole = np.empty((1, v * width, v * width))
     copy(_cholesky(H), whole[0])
-    return whole, width
+    return Factor(whole, diagonal, width)
 
 
 @compiled()
@@ -360,10 +307,8 @@ def _gram(
     least: float,
     width: int,
     single: bool,
-    Z: Floats,
-    Z32: npt.NDArray[np.float32],
+    buffers: Buffers,
     G: Floats,
-    work: Floats,
 ) -> bool:
     """G = sum_i c_i a_i a_i' along the first axes, less rows that add no more than `least`. Whether any is left."""
     n = len(A)
@@ -372,7 +317,7 @@ def _gram(
         for i in range(n):
             few += 1e-3 * c[i] / n
     G[:] = 0.0
-    flat, flat32 = Z.ravel(), Z32.ravel()
+    flat, flat32 = buffers.Z.ravel(), buffers.Z32.ravel()
     rows, some = 0, False
     for i in range(n):
         if c[i] > few or c[i] * norms[i] > least:
@@ -387,7 +332,7 @@ def _gram(
             rows += 1
         if rows and (rows == BLOCK or i == n - 1):  # short sums, so that single precision loses nothing
             some = True
-            work[0] += 2.0 * rows * width * width
+            buffers.work[0] += 2.0 * rows * width * width
             if single:
                 Y32 = flat32[: rows * width].reshape(rows, width)
                 _add(np.dot(Y32.T, Y32), G)
@@ -413,8 +358,9 @@ def _cholesky(H: Floats) -> Floats:
 
 
 @compiled(fastmath=SUMS)
-def _precondition(U: Floats, diagonal: Floats, width: int, grad: Floats, out: Floats) -> float:
+def _precondition(factor: Factor, grad: Floats, out: Floats) -> float:
     """Solve with the factors along the first axes and with the diagonal along the others; half of out'grad."""
+    U, diagonal, width = factor
     v, k = grad.shape
     x = np.empty(v * width)
     for e in range(v):
@@ -473,18 +419,9 @@ def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V:
             out[e, j] += added[j] * V[e, j]
 
 
-@compiled(inline="always")
+@compiled()
 def _conjugate_gradients(
-    A: Floats,
-    w: Floats,
-    P: Floats,
-    Q: Floats,
-    added: Floats,
-    U: Floats,
-    diagonal: Floats,
-    width: int,
-    grad: Floats,
-    step: Floats,
+    problem: Problem, P: Floats, added: Floats, factor: Factor, grad: Floats, step: Floats
 ) -> float:
     """Improve `step`, the preconditioned gradient, towards H^-1 grad; half of step'grad."""
     residual, direction = grad.copy(), step.copy()
@@ -492,14 +429,14 @@ def _conjugate_gradients(
     step[:] = 0.0
     first = power = inner(residual, direction)
     for _ in range(200):
-        _times_hessian(A, w, P, Q, added, direction, image)
+        _times_hessian(problem.A, problem.w, P, problem.Q, added, direction, image)
         curvature = inner(direction, image)
         if not power > 0.0 or not curvature > 0.0:
             break
         length = power / curvature
         move(step, direction, -length)
         move(residual, image, length)
-        new_power = 2 * _precondition(U, diagonal, width, residual, solved)
+        new_power = 2 * _precondition(factor, residual, solved)
         if new_power <= 0.01 * first:
             break
         move(solved, direction, -new_power / power)

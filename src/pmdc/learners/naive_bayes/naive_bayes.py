@@ -17,16 +17,18 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
-from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import TINY, LocalTask, Start
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import LeaveOneOut
+from pmdc.learners.smoothing import TINY
+from pmdc.learners.tasks import LocalTask, root_task
 from pmdc.table.columns import read_columns
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import read_weights
@@ -105,9 +107,8 @@ class NaiveBayes(LogProbaClassifier):
         self.classes_, codes = np.unique(y[kept], return_inverse=True)
         inputs = self._features.encode(columns).rows(kept)
         sizes = [len(states) for states in self._features.states]
-        learner = NaiveBayesLearner(self, inputs, weights[kept], sizes, smooth=False)
-        rows = Partition(np.empty((len(codes), 0), dtype=np.int64), (), ())
-        self._models = learner.fit(LocalTask(0, codes, len(self.classes_), rows))
+        learner = NaiveBayesLearner(self, inputs, weights[kept], sizes, options=Options(backoff="none"))
+        self._models = learner.fit(root_task(0, codes, len(self.classes_)))
         self._prepare = learner.prepare
         return self
 
@@ -157,7 +158,7 @@ class NaiveBayesModels(GroupedModels):
         )
 
 
-class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
+class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
     """`LocalLearner` of `NaiveBayes`, and of scikit-learn's `GaussianNB` where there are no discrete inputs.
 
     Parameters
@@ -168,10 +169,7 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input.
-    smooth, paper : bool
-        As in `EstimatorLearner`.
-    min_max : bool
-        Whether continuous inputs are scaled to an interval of width 1 over the training rows.
+    options : Options, optional
     """
 
     def __init__(
@@ -180,11 +178,9 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         inputs: Features,
         sample_weight: Floats,
         sizes: Sequence[int] = (),
-        *,
-        smooth: bool = True,
-        paper: bool = False,
-        min_max: bool = False,
+        options: Options | None = None,
     ):
+        options = options or Options()
         if isinstance(estimator, NaiveBayes):
             estimator.check_parameters()
         self.var_smoothing = float(estimator.var_smoothing)
@@ -192,9 +188,9 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         self.sizes = np.array(sizes, dtype=np.int64)
         X = inputs.continuous
         # A shift changes no Gaussian; near their means numbers lose no digits to a large offset.
-        width = Affine.min_max(X).width if min_max else np.ones(X.shape[1])
+        width = Affine.min_max(X).width if options.min_max else np.ones(X.shape[1])
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
-        super().__init__(prepare(inputs), sample_weight, prepare, smooth=smooth, paper=paper)
+        super().__init__(estimator, prepare(inputs), sample_weight, prepare, options)
 
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int:
         d = self.X.shape[1] - len(self.sizes)
@@ -203,9 +199,7 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
     def joining(self, task: LocalTask) -> Joining:
         return codes_behind
 
-    def _fit_groups(
-        self, task: LocalTask, X: Floats, groups: Groups, uniform: npt.NDArray[np.bool_], start: Start | None
-    ) -> NaiveBayesModels:
+    def _fit_groups(self, task: LocalTask, X: Floats, groups: Groups, uniform: Marks) -> NaiveBayesModels:
         from pmdc.learners import kernels as shared
         from pmdc.learners.naive_bayes import kernels
 
@@ -237,8 +231,20 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
             starts,
         )
 
+    def leave_one_out(self, task: LocalTask) -> Floats:
+        X = self.design(task)
+        heavy = np.flatnonzero(self.sample_weight > 1.0)
+        if not len(heavy):
+            return self._leave_one_out(task, X, self._fit_to(task, X))
+        # What stays of a heavy row becomes a row of its own.
+        rows = np.concatenate([np.arange(len(X)), heavy])
+        split = self.on(rows)
+        split.sample_weight = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
+        longer, X = task.take(rows), X[rows]
+        return split._leave_one_out(longer, X, split._fit_to(longer, X))[: len(task.codes)]
+
     def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
-        """As in `GroupedLearner`, in closed form: what n fits, each without one row, would answer.
+        """Return what n fits, each without one row, would answer, in closed form; X has all inputs.
 
         When a row x of weight w leaves a group of weight W, mean mu and variance v, there remain
 
@@ -310,6 +316,20 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels]):
         centre = _sums(mean * counts[:, None], part, len(rows)) / rows
         squares = (variance + (mean - centre[part]) ** 2) * counts[:, None]
         return centre, _sums(squares, part, len(rows)) / rows
+
+
+def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
+    """Whether the engine gives the same models: no priors of its own, and numbers alone as inputs of `GaussianNB`."""
+    return type(estimator) is NaiveBayes or (
+        type(estimator) is GaussianNB
+        and estimator.priors is None
+        and isinstance(estimator.var_smoothing, Real)
+        and float(estimator.var_smoothing) > 0
+        and not sizes
+    )
+
+
+build = NaiveBayesLearner
 
 
 def _bounds(group: Codes) -> Codes:

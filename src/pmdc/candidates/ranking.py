@@ -1,0 +1,27 @@
+"""How informative each possible parent is of each class variable, before anything is fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import rel_entr
+
+from pmdc.table.rows import TrainingRows
+
+
+def rank_parents(rows: TrainingRows) -> list[list[int]]:
+    """For each class variable all other nodes by falling mutual information, features aside; ties by number."""
+    weights = rows.weights / rows.weights.sum()
+    ranking = []
+    for child in range(rows.n_classes):
+        others = [v for v in range(len(rows.sizes)) if v != child]
+        information = {v: _mutual_information(rows, child, v, weights) for v in others}
+        ranking.append(sorted(others, key=lambda v: (-information[v], v)))
+    return ranking
+
+
+def _mutual_information(rows: TrainingRows, one: int, other: int, weights: np.ndarray) -> float:
+    pair = rows.codes[:, one] * rows.sizes[other] + rows.codes[:, other]
+    cells = np.bincount(pair, weights=weights, minlength=rows.sizes[one] * rows.sizes[other])
+    joint = cells.reshape(rows.sizes[one], rows.sizes[other])
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    return round(float(rel_entr(joint, independent).sum()), 12)  # equal but for rounding is equal

@@ -1,0 +1,259 @@
+"""Learning a network: the stages of the pipeline, in order, and nothing else.
+
+    rows -> ranked parents -> C and scores (P1) -> guard -> best DAG (P2) -> fitted network
+
+Each stage returns a value, and the next one reads it. Nodes are numbered, class variables first; names are for
+messages.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pmdc._support.parallel import workers
+from pmdc._support.progress import tell_phase
+from pmdc._support.warn import warn_user
+from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
+from pmdc.candidates.ranking import rank_parents
+from pmdc.candidates.rules import ParentRules
+from pmdc.inference import JunctionTree, family_scopes
+from pmdc.inference.junction_tree import NetworkTooWideError
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import LocalLearner, Regularised
+from pmdc.learners.registry import make_learner
+from pmdc.network.fit import fit_network
+from pmdc.network.network import Network
+from pmdc.network.summary import arc_strengths
+from pmdc.scores import criteria
+from pmdc.scores.evaluators import Evaluator, make_evaluator
+from pmdc.scores.families import FamilyScoring
+from pmdc.scores.fitter import Fitter
+from pmdc.scores.held_out import HeldOutScorer
+from pmdc.scores.regularisation import choose_C
+from pmdc.scores.scorer import Parallel, Scorer
+from pmdc.scores.training import TrainingScorer
+from pmdc.search import Structure, find_structure
+from pmdc.table.rows import TrainingRows
+
+_REMEDIES = {
+    "time limit": "Raise time_limit",
+    "memory limit": "Raise memory_budget",
+    "interrupted": "Let it go on",
+}
+"""What helps where the search of the structure stopped before its end."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is learned: `rules` and `names` of all nodes; `GBNC` says what the others mean."""
+
+    rules: Sequence[ParentRules]
+    names: Sequence[str]
+    estimator: Any
+    criterion: str | criteria.Penalty
+    conditioning: str
+    guard: float
+    cv: Any
+    prune: str | None
+    max_parents: int
+    max_candidates: int | None
+    search: str
+    time_limit: float | None
+    gap: float
+    callback: Callable[[Structure], Any] | None
+    backoff: str
+    memory_budget: int
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether local models are shrunk towards those of the coarser family."""
+        return self.backoff == "parents"
+
+    @property
+    def held_out(self) -> bool:
+        return criteria.is_held_out(self.criterion)
+
+    def say(self, message: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"[GBNC] {message}\n")
+
+
+class LearnedNetwork(NamedTuple):
+    """What was learned.
+
+    Attributes
+    ----------
+    network : Network
+    junction_tree : JunctionTree
+    structure : Structure
+        The DAG over the class variables, by name, with what is proved about it.
+    families : list of Family
+        The chosen family of each class variable.
+    arc_strengths : list of dict
+        For each class variable, parent -> score lost without it.
+    tables, accepted : lists of dict
+        For each class variable, family -> score: all that were scored, and those the search could choose from.
+    limits : list of str
+        Over what the structure is the best, if not over all families within the limits.
+    C : tuple of pairs of float, or None
+        C of the local models of each class variable without and with class variables as parents, where it was chosen.
+    """
+
+    network: Network
+    junction_tree: JunctionTree
+    structure: Structure
+    families: list[Family]
+    arc_strengths: list[dict[int, float]]
+    tables: list[FamilyTable]
+    accepted: list[FamilyTable]
+    limits: list[str]
+    C: tuple[tuple[float, float], ...] | None
+
+
+def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
+    """Learn a network from prepared rows; nothing but the answer is changed by it."""
+    options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
+    learner = make_learner(settings.estimator, rows.features.numbers(), rows.weights, (), options)
+    fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
+    with workers(settings.n_jobs, settings.say if settings.verbose else None) as parallel:
+        scorer = _make_scorer(rows, settings, fitter, parallel)
+        scored = _family_scoring(settings).run(scorer)
+        _check_scores(scored.tables, settings)
+        structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
+        network = fit_network(scorer, families, settings.shrunk)
+    strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
+    return LearnedNetwork(network, tree, structure, families, strengths, *scored, scorer.fitter.C)
+
+
+# Scores ---------------------------------------------------------------------------------------------------------
+
+
+def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
+    """The possible parents of each class variable, the most informative first; those that are required before them."""
+    return [
+        sorted(ranked, key=lambda v, rule=rule: v not in rule.required)  # type: ignore[misc]
+        for rule, ranked in zip(rules, rank_parents(rows), strict=True)
+    ]
+
+
+def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
+    """Make what scores families, with C chosen where it is to be."""
+    evaluator = _make_evaluator(rows, settings, fitter.learner)
+    if evaluator is not None and _chooses_C(fitter.learner):
+        fitter = choose_C(fitter, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
+        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in fitter.C or ())
+        settings.say(f"C of each class variable (with class variables as parents): {pairs}")
+    if evaluator is None or not settings.held_out:
+        return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
+    return HeldOutScorer(fitter, parallel, evaluator, rows.origin, settings.shrunk, settings.memory_budget)
+
+
+def _make_evaluator(rows: TrainingRows, settings: Settings, learner: LocalLearner) -> Evaluator | None:
+    """Make what holds rows out; return None if neither the criterion nor the choice of C needs it."""
+    if not settings.held_out and not _chooses_C(learner):
+        return None
+    return make_evaluator(str(settings.criterion) if settings.held_out else "cv", learner, rows, settings.cv)
+
+
+def _chooses_C(learner: LocalLearner) -> bool:
+    return isinstance(learner, Regularised) and learner.auto
+
+
+def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:
+    n_rows, sizes, names = float(fitter.sample_weight.sum()), fitter.sizes, settings.names
+
+    def penalty(child: int, family: Family) -> float:
+        inputs = [sizes[p] for p in family.inputs]
+        n_parameters = fitter.learner.n_parameters(sizes[child], inputs)
+        size = criteria.Size(sizes[child], [sizes[p] for p in family.partition], inputs, n_rows, n_parameters)
+        owner = f"{names[child]!r} with parents {[names[p] for p in family.parents]}"
+        return criteria.ask_penalty(settings.criterion, size, owner, settings.estimator)
+
+    return penalty
+
+
+def _family_scoring(settings: Settings) -> FamilyScoring:
+    return FamilyScoring(
+        settings.rules,
+        settings.conditioning,
+        settings.guard,
+        settings.prune,
+        settings.max_parents,
+        settings.max_candidates,
+        settings.say,
+    )
+
+
+def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
+    """Refuse a penalty that leaves a class variable nothing."""
+    for name, table in zip(settings.names, tables, strict=False):
+        if callable(settings.criterion) and not any(score > -math.inf for score in table.values()):
+            raise ValueError(
+                f"criterion={settings.criterion!r} refused every parent set of the class variable {name!r}: its "
+                "penalty is inf for each. Let it answer a finite number for some, such as the empty one."
+            )
+
+
+# Structure ------------------------------------------------------------------------------------------------------
+
+
+def _find_network(
+    accepted: Sequence[FamilyTable], sizes: tuple[int, ...], settings: Settings
+) -> tuple[Structure, list[Family], JunctionTree]:
+    """Phase P2: the best DAG over the class variables, the whole family of each, and the compiled network.
+
+    A network that is too wide for exact inference is refused before its models are fitted. Where families with more
+    inputs than `max_parents` are to blame, the search goes on without them.
+    """
+    structure, families = _best_structure(accepted, settings)
+    try:
+        return structure, families, _compile(families, sizes, settings)
+    except NetworkTooWideError as error:
+        narrow = [
+            {f: score for f, score in table.items() if len(f.classes(len(sizes))) <= settings.max_parents}
+            for table in accepted
+        ]
+        if narrow == list(accepted):
+            raise
+        warn_user(f"{error} So no class variable gets more than max_parents={settings.max_parents} others as inputs.")
+        structure, families = _best_structure(narrow, settings)
+        return structure, families, _compile(families, sizes, settings)
+
+
+def _compile(families: Sequence[Family], sizes: tuple[int, ...], settings: Settings) -> JunctionTree:
+    scopes = family_scopes([family.classes(len(sizes)) for family in families])
+    return JunctionTree(sizes, scopes, memory_budget=settings.memory_budget)
+
+
+def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:
+    tell_phase("searching the best graph")
+    n_classes = len(accepted)
+    names = list(settings.names[:n_classes])
+    best = [best_per_class_set(table, n_classes) for table in accepted]
+    structure = find_structure(
+        {
+            names[child]: {frozenset(names[p] for p in classes): table[f] for classes, f in best[child].items()}
+            for child, table in enumerate(accepted)
+        },
+        settings.search,
+        time_limit=settings.time_limit,
+        gap=settings.gap,
+        callback=settings.callback,
+        memory_budget=settings.memory_budget,
+        verbose=settings.verbose,
+    )
+    if structure.status in _REMEDIES:
+        warn_user(
+            f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
+            f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. "
+            f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates."
+        )
+    chosen = [tuple(sorted(names.index(p) for p in structure.parents[name])) for name in names]
+    return structure, [own[classes] for own, classes in zip(best, chosen, strict=True)]

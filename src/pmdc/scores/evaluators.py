@@ -1,0 +1,133 @@
+"""What models say of rows that they have not seen: three ways to hold rows out.
+
+One evaluator serves all families of a fit, so that their scores can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+
+from pmdc.candidates.families import Family
+from pmdc.learners.protocols import CrossValidated, LeaveOneOut, LocalLearner, OutOfBag, Start
+from pmdc.learners.registry import ENGINES
+from pmdc.learners.tasks import local_task
+from pmdc.scores.fitter import Fitter
+from pmdc.scores.folds import Folds, read_folds
+from pmdc.scores.shrinkage import HeldOutRows
+from pmdc.table.rows import TrainingRows
+
+
+class Evaluator(Protocol):
+    """Finds the held-out log-probabilities of a family."""
+
+    def __call__(
+        self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
+    ) -> tuple[HeldOutRows, Start | None]:
+        """Evaluate a family with a learner, its own or one with another C, from a start; return the next start too."""
+
+
+class LeaveOneOutEvaluator:
+    """Each row by models fitted without it, in closed form."""
+
+    def __call__(
+        self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
+    ) -> tuple[HeldOutRows, None]:
+        assert isinstance(learner, LeaveOneOut)
+        task = fitter.task(child, family)
+        leaves = np.minimum(learner.sample_weight, 1.0)
+        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - leaves
+        return HeldOutRows(learner.leave_one_out(task), np.maximum(weight, 0.0)), None
+
+
+class OutOfBagEvaluator:
+    """Each row by the members of an ensemble that have not seen it; where all have, nothing is known of it."""
+
+    def __call__(
+        self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
+    ) -> tuple[HeldOutRows, None]:
+        assert isinstance(learner, OutOfBag)
+        task = fitter.task(child, family)
+        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - learner.sample_weight
+        log_proba, answered = learner.out_of_bag(task)
+        return HeldOutRows(log_proba, np.where(answered, np.maximum(weight, 0.0), 0.0)), None
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Each row by models fitted on the training rows of the fold that holds it out."""
+
+    folds: Folds
+
+    def __call__(
+        self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
+    ) -> tuple[HeldOutRows, Start | None]:
+        if self.folds.fold is not None and isinstance(learner, CrossValidated):
+            return self._together(fitter, learner, child, family, start, self.folds.fold)
+        return self._one_by_one(fitter, learner, child, family), None
+
+    def _together(
+        self, fitter: Fitter, learner: CrossValidated, child: int, family: Family, start: Start | None, fold: Any
+    ) -> tuple[HeldOutRows, Start]:
+        task = fitter.task(child, family)
+        log_proba, own = learner.cross_validate(task, fold, start)
+        part = task.partition.part
+        cell = part * len(self.folds.pairs) + fold
+        others = np.bincount(part)[part] > np.bincount(cell)[cell]
+        weight = np.bincount(part, learner.sample_weight)[part] - np.bincount(cell, learner.sample_weight)[cell]
+        return HeldOutRows(log_proba, np.where(others, weight, 0.0)), own
+
+    def _one_by_one(self, fitter: Fitter, learner: LocalLearner, child: int, family: Family) -> HeldOutRows:
+        codes = fitter.codes
+        log_proba, weight = np.full(len(codes), -np.inf), np.zeros(len(codes))
+        for number, (seen, held) in enumerate(self.folds.pairs):
+            if not len(seen):
+                continue
+            some = learner.on(seen)
+            task = local_task(child, family, codes[seen], fitter.sizes)
+            part = task.partition.configurations.find(codes[held])[:, 0]
+            inputs = codes[held][:, list(family.inputs)] if family.inputs else None
+            try:
+                answers = some.fit(task).log_proba(learner.X[held], part, inputs)
+            except (ValueError, FloatingPointError) as error:
+                raise ValueError(
+                    f"estimator={learner.estimator!r} failed in fold {number} of cv, which trains on {len(seen)} of "
+                    f"the {len(codes)} rows of the table ({error}). Choose another estimator, or a cv whose folds "
+                    "train on more rows."
+                ) from error
+            log_proba[held] = answers[np.arange(len(held)), codes[held, child]]
+            weights = task.partition.weights(some.sample_weight)
+            weight[held] = np.where(part >= 0, weights[part], 0.0)
+        return HeldOutRows(log_proba, weight)
+
+
+def make_evaluator(criterion: str, learner: LocalLearner, rows: TrainingRows, cv: Any) -> Evaluator:
+    """Make the evaluator of a held-out criterion.
+
+    "auto" leaves one out where there is a closed form, asks forests out of the bag, and takes folds otherwise, where
+    folds were given or where rows have copies that must leave with them.
+
+    Parameters
+    ----------
+    criterion : {"auto", "loo", "cv"}
+    learner : LocalLearner
+    rows : TrainingRows
+    cv : int, splitter or iterable, as in `read_folds`
+    """
+    if criterion == "loo" and not isinstance(learner, LeaveOneOut):
+        able = "; ".join(engine.settings for engine in ENGINES if LeaveOneOut in engine.capabilities)
+        raise ValueError(
+            f"criterion='loo' needs an estimator with leave-one-out in closed form, which estimator="
+            f"{learner.estimator!r} does not have: {able}. Change the estimator or choose criterion='cv'."
+        )
+    if criterion == "loo" and rows.has_copies:
+        raise ValueError("criterion='loo' cannot leave out rows that are there several times: choose criterion='cv'.")
+    default_folds = isinstance(cv, Integral) and not rows.has_copies
+    if criterion == "loo" or (criterion == "auto" and isinstance(learner, LeaveOneOut) and not rows.has_copies):
+        return LeaveOneOutEvaluator()
+    if default_folds and isinstance(learner, OutOfBag):
+        return OutOfBagEvaluator()
+    return CrossValidation(read_folds(cv, rows))

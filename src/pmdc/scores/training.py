@@ -1,0 +1,45 @@
+"""Scores on the training rows: log-likelihoods of the local models minus a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pmdc.candidates.families import Family, Task
+from pmdc.learners.protocols import Start, WarmStart
+from pmdc.scores.fitter import Fitter
+from pmdc.scores.scorer import Gain, Parallel, Scorer, start_of
+
+
+class TrainingScorer(Scorer):
+    """S(Y, D) = C(Y, D) - pen(D): Eq. 23.
+
+    Parameters
+    ----------
+    penalty : function (child, family) -> pen(D)
+    """
+
+    def __init__(self, fitter: Fitter, parallel: Parallel, penalty: Callable[[int, Family], float]):
+        super().__init__(fitter, parallel)
+        self.penalty = penalty
+
+    def _work(self) -> tuple[Any, ...]:
+        return _log_likelihoods, self.fitter
+
+    def _read(self, task: Task, answer: Any) -> float:
+        return float(answer) - self.penalty(*task)
+
+    def gain(self, child: int, family: Family, other: Family) -> Gain:
+        return Gain(self._known[child, family] - self._known[child, other], 0.0)
+
+
+def _log_likelihoods(tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter) -> list[tuple[float, Start | None]]:
+    """Phase P1 (Eq. 17) for some families: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed."""
+    answers: list[tuple[float, Start | None]] = []
+    for (child, family), start in tasks:
+        task, learner = fitter.task(child, family), fitter.learner_of(child, family)
+        if isinstance(learner, WarmStart):
+            answers.append(learner.log_likelihood_from(task, start_of(fitter, child, family, start)))
+        else:
+            answers.append((learner.log_likelihood(task), None))
+    return answers
