@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc.learners.fitted import Fitted
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LocalLearner, OutOfBag, Preparation
@@ -47,6 +48,9 @@ class EstimatorModels:
     models: Sequence[PartModel]
     smooth: bool
     join: Joining
+
+    def fits(self, fitted: Fitted) -> bool:
+        return self.n_states == fitted.n_states
 
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         if input_codes is not None:

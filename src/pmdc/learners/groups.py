@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
+from pmdc.learners.fitted import Fitted, are_places
 from pmdc.learners.inputs import Joining
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LocalLearner, Preparation
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask
+from pmdc.table.features import FeatureTable
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,14 @@ class GroupedModels(ABC):
 
         Parts have shape (n, n_columns), `out` has shape (n, n_columns, n_states).
         """
+
+    def fits(self, fitted: Fitted) -> bool:
+        n_groups = len(self.log_frequency)
+        return (
+            self.number.shape == (fitted.n_parts, fitted.n_states)
+            and are_places(self.number + 1, n_groups + 1)
+            and self.part_weights.shape == self.uniform.shape == (fitted.n_parts,)
+        )
 
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         if input_codes is not None:
@@ -207,6 +217,12 @@ class LogProbaClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A classifier that is defined by its log-probabilities: what `Logistic` and `NaiveBayes` share."""
 
     classes_: Array
+    _models: GroupedModels
+    _prepare: Preparation
+
+    def fitted_parts(self) -> tuple[GroupedModels, Preparation, FeatureTable | None]:
+        """Return what `fit` has left: the models, how inputs are prepared, and what was seen of the features."""
+        return self._models, self._prepare, None
 
     @abstractmethod
     def predict_log_proba(self, X: Any) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc.learners.fitted import Fitted
 from pmdc.learners.partition import Configurations
 from pmdc.learners.tasks import LocalTask
 from pmdc.table.features import Features
@@ -36,6 +37,9 @@ class LocalModels(Protocol):
         The codes of the parents that are inputs have shape (n, n_inputs), -1 where they are unknown.
         A state that has no row in the part, and every state where the part is -1, gets -inf.
         """
+
+    def fits(self, fitted: Fitted) -> bool:
+        """Whether the numbers fit together: those of a file may not, and compiled loops do not look twice."""
 
 
 class LocalLearner(ABC):

@@ -40,7 +40,7 @@ class Engine:
     build : function (estimator, inputs, sample_weight, sizes, options) -> learner
     learner : type of the learner
     models : type of its fitted models
-    saved : other types that fitted models consist of, for files
+    saved, functions : other types and functions that fitted models consist of, for files
     estimators : estimators of pmdc that are fitted by this engine alone, by the name that files have for them
     settings : str
         Which estimators and settings it accepts, for messages.
@@ -50,7 +50,8 @@ class Engine:
     build: Callable[[Any, Features, Floats, Sequence[int], Options], LocalLearner]
     learner: type[LocalLearner]
     models: type[LocalModels]
-    saved: tuple[Any, ...] = ()
+    saved: tuple[type, ...] = ()
+    functions: tuple[Callable[..., Any], ...] = ()
     estimators: tuple[type[BaseEstimator], ...] = ()
     settings: str = ""
 
@@ -67,18 +68,19 @@ ENGINES: tuple[Engine, ...] = (
         logistic.LogisticLearner,
         logistic.LogisticModels,
         (inputs.Affine, inputs.Indicators, inputs.IndicatorsBefore, inputs.Rotated),
-        (logistic.Logistic,),
-        "pmdc.learners.Logistic, and scikit-learn's LogisticRegression with an L2 penalty with a positive number as C, "
-        "an intercept, any solver but 'liblinear', and neither class_weight nor dual nor warm_start",
+        estimators=(logistic.Logistic,),
+        settings="pmdc.learners.Logistic, and scikit-learn's LogisticRegression with an L2 penalty with a positive number "
+        "as C, an intercept, any solver but 'liblinear', and neither class_weight nor dual nor warm_start",
     ),
     Engine(
         naive_bayes.accepts,
         naive_bayes.build,
         naive_bayes.NaiveBayesLearner,
         naive_bayes.NaiveBayesModels,
-        (inputs.Affine, inputs.CodesBehind, inputs.codes_behind),
-        (naive_bayes.NaiveBayes,),
-        "pmdc.learners.NaiveBayes, and scikit-learn's GaussianNB with a positive var_smoothing and no priors",
+        (inputs.Affine, inputs.CodesBehind),
+        functions=(inputs.codes_behind,),
+        estimators=(naive_bayes.NaiveBayes,),
+        settings="pmdc.learners.NaiveBayes, and scikit-learn's GaussianNB with a positive var_smoothing and no priors",
     ),
     Engine(
         clones.accepts_forest,

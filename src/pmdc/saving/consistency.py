@@ -12,19 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.classifier import GBNC
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference import JunctionTree, family_scopes
-from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.clones import EstimatorModels
-from pmdc.learners.groups import GroupedModels
-from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
-from pmdc.learners.logistic.logistic import LogisticModels
-from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
+from pmdc.learners.fitted import Fitted, are_places, is_affine, is_numbers
+from pmdc.learners.groups import LogProbaClassifier
+from pmdc.learners.inputs import CodesBehind, Indicators, Rotated
 from pmdc.learners.partition import Configurations
+from pmdc.learners.registry import ENGINES
 from pmdc.network.network import Level, Network, Node
 from pmdc.table.features import Features, FeatureTable
 
@@ -35,7 +32,7 @@ def check(*objects: Any) -> None:
         if isinstance(value, MultiDimensionalClassifier):
             if vars(value).keys() - value.get_params(deep=False).keys():  # it is fitted
                 _check_model(value)
-        elif isinstance(value, (Logistic, NaiveBayes)):
+        elif isinstance(value, LogProbaClassifier):
             if hasattr(value, "_models"):
                 _check_learner(value)
         elif issparse(value) and hasattr(value, "check_format"):
@@ -86,17 +83,18 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
     elif isinstance(model, ClassPowerset):
         node, prepare = model._model
         outcomes = model._outcomes
-        _demand(outcomes.shape == (len(outcomes), len(classes)) and _are_places(outcomes, classes))
+        _demand(outcomes.shape == (len(outcomes), len(classes)) and are_places(outcomes, classes))
         _check_node(node, len(outcomes), (), prepare, row, values)
 
 
-def _check_learner(learner: Logistic | NaiveBayes) -> None:
+def _check_learner(learner: LogProbaClassifier) -> None:
+    models, prepare, table = learner.fitted_parts()
     row = Features(np.zeros((1, learner.n_features_in_)), np.zeros((1, 0), dtype=np.int64))
     values: list[int] = []
-    if isinstance(learner, NaiveBayes):
-        row, values = _one_row(learner._features)
-    width = _width(learner._prepare, row, values)
-    _check_models(learner._models, 1, len(learner.classes_), learner._prepare, width, values, [])
+    if table is not None:
+        row, values = _one_row(table)
+    fitted = Fitted(1, len(learner.classes_), prepare, _width(prepare, row, values), values, [])
+    _demand(_is_own(models) and models.fits(fitted))
 
 
 def _one_row(table: Any) -> tuple[Features, list[int]]:
@@ -132,64 +130,27 @@ def _check_node(
         _demand(tuple(found.parents) == family.partition and found.sizes == tuple(sizes[p] for p in family.partition))
         n_parts = len(found.observed)
         _demand(n_parts > 0 and level.weights.shape == (n_parts,))
-        if isinstance(models, EstimatorModels):
-            _demand(models.n_states == n_states)
-        else:
-            _check_models(models, n_parts, n_states, prepare, width, values, inputs)
+        _demand(_is_own(models) and models.fits(Fitted(n_parts, n_states, prepare, width, values, inputs)))
     for finer, coarser in node.fewer.items():
         _demand(coarser in node.levels and set(coarser.partition) <= set(finer.partition))
 
 
-def _check_models(
-    models: Any, n_parts: int, n_states: int, prepare: Any, width: int, values: Sequence[int], inputs: Sequence[int]
-) -> None:
-    """`width` is the number of prepared inputs; `inputs` are the numbers of states of the parents that come to them."""
-    _demand(isinstance(models, GroupedModels))
-    n_groups = len(models.log_frequency)
-    _demand(models.number.shape == (n_parts, n_states) and _are_places(models.number + 1, n_groups + 1))
-    _demand(models.part_weights.shape == models.uniform.shape == (n_parts,))
-    if isinstance(models, LogisticModels):
-        if inputs:
-            join: Any = models.join
-            _demand(type(join) is IndicatorsBefore)
-            _demand(list(join.sizes) == inputs and _is_affine(join.affine) and _is_numbers(join.shares, 1))
-            width = join(np.zeros((1, width)), np.zeros((1, len(inputs)), dtype=np.int64)).shape[1]
-        _demand(models.coef.shape == (n_groups, width + 1))
-    elif isinstance(models, NaiveBayesModels):
-        # The values of discrete inputs are read off the last columns: these must be codes.
-        _demand(type(prepare) is CodesBehind and models.join is codes_behind)
-        ends = models.starts + np.array([*values, *inputs], dtype=np.int64)
-        _demand(models.starts.shape == (len(values) + len(inputs),) and _are_places(models.starts, ends))
-        _demand(models.offset.shape == (n_groups,))
-        _demand(models.mean.shape == models.precision.shape == (n_groups, width - len(values)))
-        _demand(len(models.log_theta) == n_groups and ends.max(initial=0) <= models.log_theta.shape[1])
+def _is_own(models: Any) -> bool:
+    return type(models) in [engine.models for engine in ENGINES]
 
 
 def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
     """How many columns a preparation gives; one of ours, made of plain arrays, gives the same number for all rows."""
     inner = prepare
     if type(inner) is Rotated:
-        _demand(inner.axes is None or _is_numbers(inner.axes, 2))
+        _demand(inner.axes is None or is_numbers(inner.axes, 2))
         inner = inner.prepare
     if type(inner) is Indicators:
         _demand(list(inner.sizes) == list(values))
-        _demand(inner.affine is None or _is_affine(inner.affine))
+        _demand(inner.affine is None or is_affine(inner.affine))
     else:
-        _demand(type(inner) is CodesBehind and _is_affine(inner.affine))
+        _demand(type(inner) is CodesBehind and is_affine(inner.affine))
     return int(prepare(row).shape[1])
-
-
-def _is_affine(value: Any) -> bool:
-    return type(value) is Affine and _is_numbers(value.shift, 1) and _is_numbers(value.width, 1)
-
-
-def _is_numbers(value: Any, n_axes: int) -> bool:
-    return type(value) is np.ndarray and value.dtype.kind == "f" and value.ndim == n_axes
-
-
-def _are_places(codes: Array, below: Any) -> bool:
-    """Whether whole numbers are at least 0 and below others."""
-    return codes.dtype.kind == "i" and bool(((codes >= 0) & (codes < np.asarray(below))).all())
 
 
 def _demand(fits: bool) -> None:

@@ -26,20 +26,8 @@ from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference import JunctionTree, family_scopes
-from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.clones import EstimatorModels, PartModel
-from pmdc.learners.inputs import (
-    Affine,
-    CodesBehind,
-    Indicators,
-    IndicatorsBefore,
-    IndicatorsBehind,
-    Rotated,
-    codes_behind,
-)
-from pmdc.learners.logistic.logistic import LogisticModels
-from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
 from pmdc.learners.partition import Configurations
+from pmdc.learners.registry import ENGINES
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.network.network import Level, Network, Node
 from pmdc.saving.values import VALUES, column_fields, make_column, value_name
@@ -62,7 +50,7 @@ MODELS: dict[str, type[MultiDimensionalClassifier]] = {
 }
 """What `pmdc.save` takes."""
 
-_ESTIMATORS: dict[str, type] = {**MODELS, "Logistic": Logistic, "NaiveBayes": NaiveBayes}
+_ESTIMATORS: dict[str, type] = {**MODELS, **{kind.__name__: kind for one in ENGINES for kind in one.estimators}}
 """Made from their parameters; then they get what `fit` has left."""
 
 _PARTS: dict[str, type] = {
@@ -73,16 +61,7 @@ _PARTS: dict[str, type] = {
     "Family": Family,
     "Level": Level,
     "Configurations": Configurations,
-    "LogisticModels": LogisticModels,
-    "NaiveBayesModels": NaiveBayesModels,
-    "EstimatorModels": EstimatorModels,
-    "PartModel": PartModel,
-    "Affine": Affine,
-    "Indicators": Indicators,
-    "CodesBehind": CodesBehind,
-    "Rotated": Rotated,
-    "IndicatorsBefore": IndicatorsBefore,
-    "IndicatorsBehind": IndicatorsBehind,
+    **{kind.__name__: kind for one in ENGINES for kind in (one.models, *one.saved)},
     "Chain": Chain,
     "JunctionTree": JunctionTree,
     "Structure": Structure,
@@ -107,7 +86,13 @@ def _update_tree(fields: dict[str, Any]) -> None:
         fields["scopes"] = family_scopes(fields.pop("parents"))
 
 
-_UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {"JunctionTree": _update_tree}
+def _update_level(fields: dict[str, Any]) -> None:
+    """Give kappa its name; earlier files call it the strength."""
+    if "strength" in fields:
+        fields["kappa"] = fields.pop("strength")
+
+
+_UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {"JunctionTree": _update_tree, "Level": _update_level}
 """Functions that bring fields of earlier files up to date, by the name of the type."""
 
 _RENAMED: dict[str, str] = {
@@ -119,7 +104,7 @@ _RENAMED: dict[str, str] = {
 }
 """Parameters and attributes of classifiers by the names that earlier files have for them."""
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"codes_behind": codes_behind}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {one.__name__: one for engine in ENGINES for one in engine.functions}
 
 _NAMES: dict[Any, str] = {kind: name for name, kind in (*_ESTIMATORS.items(), *_PARTS.items())}
 

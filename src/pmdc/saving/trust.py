@@ -7,24 +7,21 @@ take numbers as places in memory, and with other numbers they read anywhere.
 
 from __future__ import annotations
 
-from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.inputs import Affine, CodesBehind, Indicators, IndicatorsBefore, Rotated, codes_behind
-from pmdc.learners.logistic.logistic import LogisticModels
-from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesModels
+from typing import Any
+
+from pmdc.learners.registry import ENGINES
 from pmdc.table.features import FeatureTable
 
-_OWN = (
-    Logistic,
-    LogisticModels,
-    NaiveBayes,
-    NaiveBayesModels,
-    Affine,
-    CodesBehind,
-    Indicators,
-    IndicatorsBefore,
-    Rotated,
-    codes_behind,
-    FeatureTable,
+_OWN: dict[Any, None] = dict.fromkeys(
+    [
+        FeatureTable,
+        *(
+            one
+            for engine in ENGINES
+            if engine.estimators
+            for one in (*engine.estimators, engine.models, *engine.saved, *engine.functions)
+        ),
+    ]
 )
 """What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part.
 

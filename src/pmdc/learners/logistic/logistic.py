@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_count
+from pmdc.learners.fitted import Fitted, is_affine, is_numbers
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread, refuse_nan
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.learners.options import Options
@@ -154,6 +155,16 @@ class LogisticModels(GroupedModels):
         from pmdc.learners.logistic import kernels
 
         kernels.linear_scores(out, X, part, self.number, self.coef)
+
+    def fits(self, fitted: Fitted) -> bool:
+        width, join = fitted.width, self.join
+        if fitted.inputs:
+            if type(join) is not IndicatorsBefore or list(join.sizes) != list(fitted.inputs):
+                return False
+            if not (is_affine(join.affine) and is_numbers(join.shares, 1)):
+                return False
+            width = join(np.zeros((1, width)), np.zeros((1, len(fitted.inputs)), dtype=np.int64)).shape[1]
+        return super().fits(fitted) and self.coef.shape == (len(self.log_frequency), width + 1)
 
     def start(self, task: LocalTask) -> Start:
         coef = np.clip(self.coef, -1e30, 1e30).astype(np.float32)

@@ -157,14 +157,12 @@ def _split(problem: Problem, fold: Codes, f: int, local: Codes) -> tuple[Problem
     local[:] = -1
     for i in seen:
         local[problem.y[i]] = 0
-    n_left = np.int64(0)
+    n_left = 0
     for s in range(len(local)):
         if local[s] == 0:
             local[s] = n_left
             n_left += 1
-    y = problem.y[seen]
-    for i in range(len(y)):
-        y[i] = local[y[i]]
+    y = local[problem.y[seen]]
     return Problem(problem.A[seen], y, problem.w[seen], contrasts(max(n_left, 1)), problem.ridge), held
 
 

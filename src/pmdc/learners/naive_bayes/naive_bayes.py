@@ -23,10 +23,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc.learners.fitted import Fitted, are_places
 from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import LeaveOneOut
+from pmdc.learners.protocols import LeaveOneOut, Preparation
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask, root_task
 from pmdc.table.columns import read_columns
@@ -122,6 +123,9 @@ class NaiveBayes(LogProbaClassifier):
         self._features.warn_unseen(inputs, every, columns, "It counts as a value that is missing.")
         return self._models.log_proba(self._prepare(inputs), np.zeros(len(inputs), dtype=np.int64))
 
+    def fitted_parts(self) -> tuple[GroupedModels, Preparation, FeatureTable | None]:
+        return self._models, self._prepare, self._features
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
@@ -155,6 +159,23 @@ class NaiveBayesModels(GroupedModels):
 
         kernels.naive_bayes_scores(
             out, X, part, self.number, self.offset, self.mean, self.precision, self.log_theta, self.starts
+        )
+
+    def fits(self, fitted: Fitted) -> bool:
+        # The values of discrete inputs are read off the last columns: these must be codes.
+        n_groups, n_discrete = len(self.log_frequency), len(fitted.values) + len(fitted.inputs)
+        if type(fitted.prepare) is not CodesBehind or self.join is not codes_behind:
+            return False
+        if self.starts.shape != (n_discrete,):
+            return False
+        ends = self.starts + np.array([*fitted.values, *fitted.inputs], dtype=np.int64)
+        return (
+            super().fits(fitted)
+            and are_places(self.starts, ends)
+            and self.offset.shape == (n_groups,)
+            and self.mean.shape == self.precision.shape == (n_groups, fitted.width - len(fitted.values))
+            and len(self.log_theta) == n_groups
+            and bool(ends.max(initial=0) <= self.log_theta.shape[1])
         )
 
 

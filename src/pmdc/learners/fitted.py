@@ -1,0 +1,47 @@
+"""Whether the numbers of fitted models fit together, for models that come from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmdc._support.arrays import Array
+from pmdc.learners.inputs import Affine
+
+
+class Fitted(NamedTuple):
+    """What fitted models have to fit.
+
+    Attributes
+    ----------
+    n_parts, n_states : int
+    prepare : Preparation
+    width : int
+        The number of prepared inputs.
+    values : sequence of int
+        The numbers of values of the discrete inputs among them.
+    inputs : sequence of int
+        The numbers of states of the parents that come to them as inputs.
+    """
+
+    n_parts: int
+    n_states: int
+    prepare: Any
+    width: int
+    values: Sequence[int]
+    inputs: Sequence[int]
+
+
+def is_affine(value: Any) -> bool:
+    return type(value) is Affine and is_numbers(value.shift, 1) and is_numbers(value.width, 1)
+
+
+def is_numbers(value: Any, n_axes: int) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind == "f" and value.ndim == n_axes
+
+
+def are_places(codes: Array, below: Any) -> bool:
+    """Whether whole numbers are at least 0 and below others."""
+    return codes.dtype.kind == "i" and bool(((codes >= 0) & (codes < np.asarray(below))).all())
