@@ -6,7 +6,12 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
+from pmdc.candidates.ranking import rank_parents
+from pmdc.learners import make_learner
+from pmdc.learners.options import Options
+from pmdc.scores.fitter import Fitter
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 
 class States:
@@ -182,3 +187,24 @@ def _depth(parents, k):
 def numbers(X):
     """The inputs of a local model without discrete ones."""
     return Features(X, np.empty((len(X), 0), dtype=np.int64))
+
+
+def training_rows(X, codes, sizes, n_classes, *, weights=None, origin=None):
+    """`TrainingRows` of continuous features and the codes of all nodes."""
+    n = len(codes)
+    return TrainingRows(
+        Features(np.asarray(X, dtype=float).reshape(n, -1), codes[:, n_classes:]),
+        codes[:, :n_classes],
+        tuple(sizes[:n_classes]),
+        tuple(sizes[n_classes:]),
+        np.ones(n) if weights is None else np.asarray(weights, dtype=float),
+        weights is not None,
+        np.arange(n) if origin is None else np.asarray(origin),
+        n if origin is None else int(np.max(origin)) + 1,
+    )
+
+
+def fitter_of(estimator, rows, ranking=None, **options):
+    """A `Fitter` of an estimator for these rows."""
+    learner = make_learner(estimator, rows.features.numbers(), rows.weights, (), Options(rows.weighted, **options))
+    return Fitter.of(rows, learner, rank_parents(rows) if ranking is None else ranking)

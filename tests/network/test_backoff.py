@@ -10,19 +10,20 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pmdc.candidates.families import Family, best_coarser
-from pmdc.candidates.family_search import backoff_chains
-from pmdc.learners import Logistic, make_learner
-from pmdc.network.network import Network, fit_node
+from pmdc.candidates.families import Family
+from pmdc.learners import Logistic
+from pmdc.network.backoff import backoff_chains, inherited_kappas
+from pmdc.network.fit import fit_node
+from pmdc.network.network import Network
 from pmdc.table.features import Features
-from problems import numbers
+from problems import fitter_of, numbers, training_rows
 
 SIZES = (3, 2, 3)
 
 
-def node_of(learner, child, codes, sizes, chains, backoff=True, strength=None):
+def node_of(fitter, child, chains, backoff=True, kappa=None):
     chains = [[Family(parents) for parents in chain] for chain in chains]
-    return fit_node(lambda family: learner, child, codes, sizes, chains, lambda family: strength, backoff)
+    return fit_node((child, chains, {family: kappa for chain in chains for family in chain}), fitter, backoff)
 
 
 def by_the_formula(levels, n_states, codes, states, weights, row_codes):
@@ -48,9 +49,9 @@ def test_frequency_tables_follow_the_formula(seed, weighted):
     n = int(rng.integers(1, 15))
     codes = rng.integers(0, SIZES, size=(n, 3))
     weights = rng.uniform(0.1, 3.0, size=n) if weighted else np.ones(n)
-    learner = make_learner(Logistic(), numbers(np.empty((n, 0))), weights, weighted=weighted)
+    rows = training_rows(np.empty((n, 0)), codes, SIZES, 3, weights=weights if weighted else None)
     levels = [(1, 2), (2,), ()]
-    node = node_of(learner, 0, codes, SIZES, [levels])
+    node = node_of(fitter_of(Logistic(), rows), 0, [levels])
     every = np.array(list(np.ndindex(1, *SIZES[1:])))
     answer = np.exp(node.log_proba(np.empty((len(every), 0)), every))
     expected = [by_the_formula(levels, 3, codes, codes[:, 0], weights, row) for row in every]
@@ -69,10 +70,10 @@ def test_nothing_is_zero_and_all_sums_to_one_for_every_learner(estimator):
     codes[codes[:, 1] == 1, 0] = 2  # one state only
     codes[(codes[:, 1] == 0) & (codes[:, 2] == 0), 2] = 1  # a configuration without rows
     X = rng.normal(size=(n, 2))
-    learner = make_learner(estimator, numbers(X), np.ones(n), weighted=False, random_state=0)
-    node = node_of(learner, 0, codes, SIZES, [[(1, 2), (1,), ()]])
+    fitter = fitter_of(estimator, training_rows(X, codes, SIZES, 3), random_state=0)
+    node = node_of(fitter, 0, [[(1, 2), (1,), ()]])
     every = np.repeat(np.array(list(np.ndindex(1, *SIZES[1:]))), 20, axis=0)
-    far = learner.prepare(numbers(10 * rng.normal(size=(len(every), 2))))
+    far = fitter.learner.prepare(numbers(10 * rng.normal(size=(len(every), 2))))
     answer = np.exp(node.log_proba(far, every))
     np.testing.assert_allclose(answer.sum(axis=1), 1.0)
     assert np.isfinite(node.log_proba(far, every)).all()
@@ -82,15 +83,15 @@ def test_a_part_with_all_states_keeps_its_own_answer():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, SIZES, size=(300, 3))
     X = rng.normal(size=(300, 2))
-    learner = make_learner(GaussianNB(), numbers(X), np.ones(300), weighted=False)
-    fit = partial(node_of, learner, 0, codes, SIZES, [[(1, 2), (1,), ()]])
+    fitter = fitter_of(GaussianNB(), training_rows(X, codes, SIZES, 3))
+    fit = partial(node_of, fitter, 0, [[(1, 2), (1,), ()]])
     np.testing.assert_array_equal(fit(backoff=True).log_proba(X, codes), fit(backoff=False).log_proba(X, codes))
 
 
 def test_without_backoff_absent_states_are_zero_and_absent_configurations_uniform():
     codes = np.array([[0, 0, 0], [0, 0, 0], [1, 0, 1], [2, 0, 1]])
-    learner = make_learner(Logistic(), numbers(np.empty((4, 0))), np.ones(4), weighted=False, backoff="none")
-    node = node_of(learner, 0, codes, SIZES, [[(1, 2), (2,), ()]], backoff=False)
+    fitter = fitter_of(Logistic(), training_rows(np.empty((4, 0)), codes, SIZES, 3), backoff="none")
+    node = node_of(fitter, 0, [[(1, 2), (2,), ()]], backoff=False)
     asked = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 0, -1]])
     answer = np.exp(node.log_proba(np.empty((4, 0)), asked))
     np.testing.assert_allclose(answer, [[1, 0, 0], [0, 0.5, 0.5], [1 / 3] * 3, [1 / 3] * 3])
@@ -99,14 +100,13 @@ def test_without_backoff_absent_states_are_zero_and_absent_configurations_unifor
 def test_an_unseen_value_is_answered_without_that_parent_whatever_the_chain_says():
     rng = np.random.default_rng(2)
     codes = rng.integers(0, SIZES, size=(200, 3))
-    learner = make_learner(Logistic(), numbers(np.empty((200, 0))), np.ones(200), weighted=False)
-    table = {Family((1,)): -9.0, Family((2,)): -1.0, Family(()): -20.0}
+    fitter = fitter_of(Logistic(), training_rows(np.empty((200, 0)), codes, SIZES, 2), [[2, 1], [2, 0]])
     chains = [
         [family.partition for family in chain]
-        for chain in backoff_chains(partial(best_coarser, table), Family((1, 2)), 2)
+        for chain in backoff_chains(partial(fitter.coarser, 0), Family((1, 2)), 2)
     ]
     assert chains == [[(1, 2), (2,), ()], [(1,), ()]]
-    node = node_of(learner, 0, codes, SIZES, chains)
+    node = node_of(fitter, 0, chains)
     asked = np.array([[0, 0, -1], [0, 1, -1]])
     expected = [np.bincount(codes[codes[:, 1] == a, 0], minlength=3) / (codes[:, 1] == a).sum() for a in (0, 1)]
     np.testing.assert_allclose(np.exp(node.log_proba(np.empty((2, 0)), asked)), expected)
@@ -117,13 +117,11 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     n = 100
     codes = rng.integers(0, (2, 3, 2), size=(n, 3))  # two class variables and one discrete feature
     X = rng.normal(size=(n, 2))
-    learner = make_learner(Logistic(), numbers(X), np.ones(n), weighted=False)
     sizes = (2, 3, 2)
-    nodes = [
-        node_of(learner, 0, codes, sizes, [[()]]),
-        node_of(learner, 1, codes, sizes, [[(0, 2), (0,), ()]]),
-    ]
-    network = Network(nodes, learner.prepare, sizes)
+    fitter = fitter_of(Logistic(), training_rows(X, codes, sizes, 2))
+    prepare = fitter.learner.prepare
+    nodes = [node_of(fitter, 0, [[()]]), node_of(fitter, 1, [[(0, 2), (0,), ()]])]
+    network = Network(nodes, prepare, sizes)
     assert network.class_parents == [(), (0,)]
     assert network.cells_per_row == 2 + 2 * 3
     features = Features(X[:7], codes[:7, 2:])
@@ -131,4 +129,15 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     assert [table.shape for table in tables] == [(7, 2), (7, 2, 3)]
     for state in range(2):
         asked = np.column_stack([np.full(7, state), np.zeros(7, dtype=int), codes[:7, 2]])
-        np.testing.assert_array_equal(tables[1][:, state], nodes[1].log_proba(learner.prepare(numbers(X[:7])), asked))
+        np.testing.assert_array_equal(tables[1][:, state], nodes[1].log_proba(prepare(numbers(X[:7])), asked))
+
+
+def test_a_family_that_was_not_scored_has_the_kappa_of_the_one_before_it():
+    chains = [[Family((1, 2)), Family((1,)), Family(())], [Family((2,)), Family(())]]
+    known = {Family((1, 2)): 3.0, Family(()): 10.0}
+    assert inherited_kappas(chains, known.get) == {
+        Family((1, 2)): 3.0,
+        Family((1,)): 3.0,
+        Family(()): 10.0,
+        Family((2,)): 3.0,
+    }

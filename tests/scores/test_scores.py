@@ -12,8 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from oracles import all_dags
@@ -21,12 +19,15 @@ from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain
 from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.learners import Logistic, NaiveBayes, make_learner
+from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.tasks import local_task
 from pmdc.model_selection import MultiStratifiedKFold
-from pmdc.scores.held_out import STRENGTHS, CrossValidation, LeaveOneOut, OutOfBag, Rows, make_evaluator, shrink
-from pmdc.scores.scoring import standard_error
-from problems import numbers
+from pmdc.network.fit import fit_node
+from pmdc.scores.evaluators import CrossValidation, LeaveOneOutEvaluator, OutOfBagEvaluator, make_evaluator
+from pmdc.scores.folds import read_folds
+from pmdc.scores.held_out import standard_error
+from pmdc.scores.shrinkage import KAPPAS, HeldOutRows, shrink
+from problems import fitter_of, numbers, training_rows
 
 
 def table(n=200, K=3, seed=0, **kwargs):
@@ -42,13 +43,24 @@ def codes_and_sizes(data):
 
 TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
 
+
+def evaluate(evaluator, fitter, child, family):
+    """What an evaluator answers for a family with its own learner."""
+    return evaluator(fitter, fitter.learner_of(child, family), child, family, fitter.start(child, family))[0]
+
+
+def rows_of(data):
+    codes, sizes = codes_and_sizes(data)
+    return training_rows(data.X.select_dtypes("number").to_numpy(), codes, sizes, data.Y.shape[1])
+
+
 # Shrinkage ----------------------------------------------------------------------------------------------------
 
 
 def by_the_formula(p, W, q):
-    """The strength of the greatest log-likelihood, and the log-probabilities under it, one row after the other."""
+    """Kappa of the greatest log-likelihood, and the log-probabilities under it, one row after the other."""
     answers = {}
-    for kappa in STRENGTHS:
+    for kappa in KAPPAS:
         answers[kappa] = [math.log((w * a + kappa * b) / (w + kappa)) for a, w, b in zip(p, W, q, strict=True)]
     best = max(answers, key=lambda kappa: sum(answers[kappa]))
     return answers[best], best
@@ -60,9 +72,9 @@ def test_shrinkage_follows_the_formula():
         p, q, W = rng.uniform(size=50), rng.uniform(size=50), scale * rng.uniform(size=50)
         p[:3], W[3:5] = 0.0, 0.0
         with np.errstate(divide="ignore"):
-            value, strength = shrink(Rows(np.log(p), W), np.log(q), np.ones(50))
+            value, kappa = shrink(HeldOutRows(np.log(p), W), np.log(q), np.ones(50))
         expected, best = by_the_formula(p, W, q)
-        assert strength == best
+        assert kappa == best
         np.testing.assert_allclose(value, expected, rtol=1e-12)
 
 
@@ -85,8 +97,8 @@ def test_the_network_shrinks_as_its_score_did():
             part = level.configurations.find(codes)[:, 0]
             W = np.where(part >= 0, level.weights[part], 0.0)[:, None]
             own = np.exp(level.models.log_proba(X, part))
-            assert level.strength in STRENGTHS
-            answer = (W * own + level.strength * answer) / (W + level.strength)
+            assert level.kappa in KAPPAS
+            answer = (W * own + level.kappa * answer) / (W + level.kappa)
             seen += bool(family.partition)
         np.testing.assert_allclose(np.exp(node.log_proba(X, codes)), answer, rtol=1e-9)
     assert seen, "the example has no parents to shrink towards fewer"
@@ -130,18 +142,17 @@ def test_cv_is_an_explicit_loop():
         assert scores[f"y{child}"][frozenset({f"y{other}"})] == pytest.approx(np.log(deep).sum(), rel=1e-5)
 
 
-@pytest.mark.parametrize("estimator", [NaiveBayes(), Logistic(C=3.0), TREE])
+@pytest.mark.parametrize("estimator", [NaiveBayes(), TREE])
 def test_inputs_in_folds_are_those_of_a_loop(estimator):
     """A family with inputs and a dividing parent in cross-validation: models of the training part alone."""
     data = table(150, K=3, seed=1)
     codes, sizes = codes_and_sizes(data)
-    X = data.X.select_dtypes("number").to_numpy()
-    learner = make_learner(estimator, numbers(X), np.ones(150), weighted=False)
-    cross = CrossValidation.of(codes[:, :3], 3)
+    fitter = fitter_of(estimator, rows_of(data))
+    learner, folds = fitter.learner, read_folds(3, rows_of(data))
     family = Family((1,), (2, 4))
-    rows = cross(learner, 0, family, codes, sizes, None)
-    assert len(cross.folds) == 3
-    for seen, held in cross.folds:
+    rows = evaluate(CrossValidation(folds), fitter, 0, family)
+    assert len(folds.pairs) == 3
+    for seen, held in folds.pairs:
         task = local_task(0, family, codes[seen], sizes)
         part = task.partition.configurations.find(codes[held])[:, 0]
         answer = learner.on(seen).fit(task).log_proba(learner.X[held], part, codes[np.ix_(held, [2, 4])])
@@ -155,8 +166,7 @@ def test_out_of_bag_is_what_the_forest_says():
     codes, sizes = codes_and_sizes(data)
     X = data.X.to_numpy()
     forest = RandomForestClassifier(40, random_state=3)
-    learner = make_learner(forest, numbers(X), np.ones(200), weighted=False)
-    rows = OutOfBag()(learner, 0, Family((1,)), codes, sizes, None)
+    rows = evaluate(OutOfBagEvaluator(), fitter_of(forest, rows_of(data)), 0, Family((1,)))
     for state in range(sizes[1]):
         part = codes[:, 1] == state
         fitted = RandomForestClassifier(40, random_state=3, oob_score=True).fit(X[part], codes[part, 0])
@@ -172,8 +182,7 @@ def test_rows_that_all_trees_have_seen_say_nothing():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(200, 2)), rng.integers(0, 2, size=(200, 1))
     forest = RandomForestClassifier(3, random_state=0)
-    learner = make_learner(forest, numbers(X), np.ones(200), weighted=False)
-    rows = OutOfBag()(learner, 0, Family(()), codes, (2,), None)
+    rows = evaluate(OutOfBagEvaluator(), fitter_of(forest, training_rows(X, codes, (2,), 1)), 0, Family(()))
     unseen = np.isinf(rows.log_proba)
     assert 0 < unseen.sum() < 100
     np.testing.assert_array_equal(rows.weight, np.where(unseen, 0.0, 199.0))
@@ -191,15 +200,10 @@ def test_a_forest_is_not_fooled_by_the_rows_it_has_seen():
 
 def test_loo_needs_a_closed_form():
     data = table(60)
-    for estimator, told in (
-        (LogisticRegression(class_weight="balanced"), "LogisticRegression has it with .* neither class_weight"),
-        (GaussianNB(priors=[0.5, 0.5]), "GaussianNB has it with .* no priors"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "Logistic and NaiveBayes do"),
-    ):
-        with pytest.raises(ValueError, match=f"(?s)estimator={type(estimator).__name__}.*{told}.*criterion='cv'"):
+    for estimator in (LogisticRegression(), GaussianNB(priors=[0.5, 0.5]), DecisionTreeClassifier(), Logistic()):
+        named = f"(?s)criterion='loo'.*estimator={type(estimator).__name__}.*NaiveBayes.* no priors.*criterion='cv'"
+        with pytest.raises(ValueError, match=named):
             GBNC(estimator, criterion="loo").fit(data.X, data.Y)
-    with pytest.raises(ValueError, match="criterion='loo' needs a closed form.*choose criterion='cv'"):
-        GBNC(DecisionTreeClassifier(), criterion="loo").fit(data.X, data.Y)
     with pytest.raises(ValueError, match="'bic-full' counts the parameters"):
         GBNC(DecisionTreeClassifier(), criterion="bic-full").fit(data.X, data.Y)
 
@@ -234,8 +238,9 @@ def purged(n=60):
 @pytest.mark.parametrize("estimator", [NaiveBayes(), TREE])
 def test_models_of_a_fold_are_fitted_on_its_training_rows_alone(estimator):
     X, codes = small()
-    learner = make_learner(estimator, numbers(X), np.ones(60), weighted=False)
-    folds = purged()
+    table = training_rows(X, codes, (2, 2), 2)
+    fitter, folds = fitter_of(estimator, table), purged()
+    learner = fitter.learner
     masks = [tuple(np.isin(np.arange(60), part) for part in fold) for fold in folds]
 
     class Splitter:
@@ -244,7 +249,7 @@ def test_models_of_a_fold_are_fitted_on_its_training_rows_alone(estimator):
 
     family = Family((1,))
     for cv in (folds, masks, Splitter()):
-        rows = CrossValidation.of(codes, cv)(learner, 0, family, codes, (2, 2), None)
+        rows = evaluate(CrossValidation(read_folds(cv, table)), fitter, 0, family)
         for train, test in folds:
             task = local_task(0, family, codes[train], (2, 2))
             part = task.partition.configurations.find(codes[test])[:, 0]
@@ -260,10 +265,9 @@ def test_a_fold_without_training_rows_knows_nothing(estimator):
         ([], np.arange(10)),
         *((np.setdiff1d(np.arange(60), t), t) for t in (np.arange(10, 35), np.arange(35, 60))),
     ]
-    learner = make_learner(estimator or Logistic(), numbers(X), np.ones(60), weighted=False)
-    cross = CrossValidation.of(codes, folds)
-    coarse = cross(learner, 0, Family(()), codes, (2, 2), None)
-    rows = cross(learner, 0, Family((1,)), codes, (2, 2), coarse.start)
+    table = training_rows(X, codes, (2, 2), 2)
+    fitter = fitter_of(estimator or Logistic(), table)
+    rows = evaluate(CrossValidation(read_folds(folds, table)), fitter, 0, Family((1,)))
     assert (rows.weight[:10] == 0).all()
     assert (rows.log_proba[:10] == -np.inf).all()
     assert (rows.weight[10:] > 0).all()
@@ -271,28 +275,59 @@ def test_a_fold_without_training_rows_knows_nothing(estimator):
 
 
 def test_the_folds_of_a_number():
-    _, codes = small()
+    X, codes = small()
+    folds = read_folds(4, training_rows(X, codes, (2, 2), 2))
     for (seen, held), (train, test) in zip(
-        CrossValidation.of(codes, 4).folds,
+        folds.pairs,
         MultiStratifiedKFold(4, shuffle=True, random_state=0).split(codes, codes),
         strict=True,
     ):
         np.testing.assert_array_equal(seen, train)
         np.testing.assert_array_equal(held, test)
-    assert len(CrossValidation.of(codes[:3], 5).folds) == 3
-    [(seen, held)] = CrossValidation.of(codes[:1], 5).folds
+    np.testing.assert_array_equal(folds.fold[folds.pairs[2][1]], 2)
+    assert len(read_folds(5, training_rows(X[:3], codes[:3], (2, 2), 2)).pairs) == 3
+    [(seen, held)] = read_folds(5, training_rows(X[:1], codes[:1], (2, 2), 2)).pairs
     assert (len(seen), len(held)) == (0, 1)
+
+
+def test_folds_are_a_number_for_each_row_only_if_they_train_on_all_others():
+    X, codes = small()
+    table = training_rows(X, codes, (2, 2), 2)
+    assert read_folds(purged(), table).fold is None
+    np.testing.assert_array_equal(read_folds(KFold(5), table).fold, np.repeat(np.arange(5), 12))
+
+
+@pytest.mark.parametrize("cv", [5, KFold(5), [(range(30), range(30, 60)), (range(30, 60), range(30))]])
+def test_copies_of_a_row_are_held_out_together(cv):
+    X, codes = small()
+    origin = np.sort(np.random.default_rng(0).choice(60, size=150))
+    origin = np.concatenate([origin, np.setdiff1d(np.arange(60), origin)])  # each at least once
+    folds = read_folds(cv, training_rows(X[origin], codes[origin], (2, 2), 2, origin=origin))
+    for train, test in folds.pairs:
+        assert not set(origin[train]) & set(origin[test])
+        assert len(train) + len(test) == len(origin)
 
 
 def test_given_folds_come_before_the_bag():
     X, Y = small()
     forest = RandomForestClassifier(3, random_state=0)
-    learner = make_learner(forest, numbers(X), np.ones(60), weighted=False)
+    rows = training_rows(X, Y, (2, 2), 2)
+    learner = fitter_of(forest, rows).learner
     for criterion in ("auto", "cv"):
-        assert isinstance(make_evaluator(criterion, learner, Y, 5), OutOfBag)
-        assert isinstance(make_evaluator(criterion, learner, Y, np.int64(5)), OutOfBag)
-        assert isinstance(make_evaluator(criterion, learner, Y, KFold(5)), CrossValidation)
-        assert isinstance(make_evaluator(criterion, learner, Y, purged()), CrossValidation)
+        assert isinstance(make_evaluator(criterion, learner, rows, 5), OutOfBagEvaluator)
+        assert isinstance(make_evaluator(criterion, learner, rows, np.int64(5)), OutOfBagEvaluator)
+        assert isinstance(make_evaluator(criterion, learner, rows, KFold(5)), CrossValidation)
+        assert isinstance(make_evaluator(criterion, learner, rows, purged()), CrossValidation)
+
+
+def test_rows_with_copies_are_held_out_by_folds():
+    X, Y = small()
+    twice = np.repeat(np.arange(30), 2)
+    rows = training_rows(X, Y, (2, 2), 2, origin=twice)
+    for estimator in (NaiveBayes(), RandomForestClassifier(3), None):
+        assert isinstance(make_evaluator("auto", fitter_of(estimator, rows).learner, rows, 5), CrossValidation)
+    with pytest.raises(ValueError, match="criterion='loo' .* choose criterion='cv'"):
+        make_evaluator("loo", fitter_of(NaiveBayes(), rows).learner, rows, 5)
 
 
 @pytest.mark.parametrize("estimator", [None, TREE])
@@ -412,7 +447,8 @@ def test_binary_relevance_and_a_chain_are_among_the_families():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_chosen_network_scores_as_well_as_binary_relevance_and_a_chain(criterion, seed):
     data = table(150, K=4, seed=seed)
-    model = GBNC(Logistic(C=1.0), criterion=criterion, max_parents=2, prune=None, guard=0)
+    estimator = NaiveBayes() if criterion == "loo" else Logistic(C=1.0)
+    model = GBNC(estimator, criterion=criterion, max_parents=2, prune=None, guard=0)
     check_against_relevance_and_chain(model, data)
 
 
@@ -434,7 +470,7 @@ def test_where_all_ways_can_be_tried_no_network_of_any_ways_scores_better():
     data = table(120, K=3, n_discrete=0, n_states=2, seed=5)
     codes, sizes = codes_and_sizes(data)
     X = data.X.to_numpy()
-    learner = make_learner(Logistic(C=1.0), numbers(X), np.ones(120), weighted=False)
+    learner = fitter_of(Logistic(C=1.0), training_rows(X, codes, sizes, 3)).learner
     score = {}
     for child in range(3):
         for parents in itertools.chain.from_iterable(itertools.combinations({0, 1, 2} - {child}, r) for r in range(3)):
@@ -483,16 +519,14 @@ def test_tables_of_a_network_with_inputs(estimator):
 
 def test_mixed_ways_give_tables_in_the_order_of_the_parents():
     rng = np.random.default_rng(0)
-    from pmdc.network.network import fit_node
-
     sizes = (2, 3, 2, 4)
     codes = rng.integers(0, sizes, size=(400, 4))
     X = rng.normal(size=(400, 2))
-    learner = make_learner(GaussianNB(), numbers(X), np.ones(400), weighted=False)
+    fitter = fitter_of(GaussianNB(), training_rows(X, codes, sizes, 4))
     family = Family((1, 3), (2,))
     chain = [family, Family((1,), (2,)), Family((), (2,))]
-    node = fit_node(lambda family: learner, 0, codes, sizes, [chain], dict.fromkeys(chain, 3.0).get, backoff=True)
-    X = learner.prepare(numbers(X[:5]))
+    node = fit_node((0, [chain], dict.fromkeys(chain, 3.0)), fitter, backoff=True)
+    X = fitter.learner.prepare(numbers(X[:5]))
     answer = node.table(X, codes[:5], (1, 2, 3)).reshape(5, 3, 2, 4, 2)
     for a, b, c in itertools.product(range(3), range(2), range(4)):
         asked = np.tile([0, a, b, c], (5, 1))
@@ -507,10 +541,21 @@ def test_the_standard_error_is_that_of_a_sum():
     rng = np.random.default_rng(0)
     sums = [rng.normal(size=400).sum() for _ in range(2000)]
     own = rng.normal(size=400)
-    assert standard_error(own, np.ones(400)) == pytest.approx(np.std(sums), rel=0.1)
+    rows = np.arange(400)
+    assert standard_error(own, np.ones(400), rows) == pytest.approx(np.std(sums), rel=0.1)
     weights = rng.integers(1, 4, size=400)
-    repeated = standard_error(np.repeat(own, weights), np.ones(weights.sum()))
-    assert standard_error(own, weights) == pytest.approx(repeated)
+    repeated = standard_error(np.repeat(own, weights), np.ones(weights.sum()), np.arange(weights.sum()))
+    assert standard_error(own, weights, rows) == pytest.approx(repeated)
+
+
+def test_the_standard_error_counts_the_rows_of_the_table():
+    rng = np.random.default_rng(0)
+    copies, shares = rng.normal(size=(100, 3)), rng.random((100, 3))
+    shares /= shares.sum(axis=1, keepdims=True)
+    expected = standard_error((shares * copies).sum(axis=1), np.ones(100), np.arange(100))
+    flat = copies.ravel(), shares.ravel()
+    assert standard_error(*flat, np.repeat(np.arange(100), 3)) == pytest.approx(expected)
+    assert standard_error(*flat, np.arange(300)) > 1.2 * expected, "as if all were rows of their own"
 
 
 def test_noise_gets_no_edges_unless_the_guard_is_off():
@@ -667,7 +712,7 @@ def test_an_unseen_value_of_an_input_is_no_evidence(estimator):
     assert (answer < 0.2).all()
 
 
-def test_forbidden_features_have_no_say_in_the_strength():
+def test_forbidden_features_have_no_say_in_C():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 1))
     y = (x[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
@@ -683,22 +728,22 @@ def test_without_backoff_scores_are_not_shrunk():
     data = table(200, K=3, n_states=2)
     models = [GBNC(NaiveBayes(), backoff=b, max_parents=1).fit(data.X, data.Y) for b in ("parents", "none")]
     assert models[0].scores_ != models[1].scores_
-    assert all(level.strength is None for node in models[1]._network.nodes for level in node.levels.values())
-    assert all(level.strength is not None for node in models[0]._network.nodes for level in node.levels.values())
+    assert all(level.kappa is None for node in models[1]._network.nodes for level in node.levels.values())
+    assert all(level.kappa is not None for node in models[0]._network.nodes for level in node.levels.values())
 
 
 @pytest.mark.parametrize("value", [-1, np.inf, "two", None, True])
-def test_standard_errors_must_be_a_number(value):
+def test_the_guard_must_be_a_number(value):
     data = table(30)
     with pytest.raises(ValueError, match="guard=.* must be a number of at least 0"):
         GBNC(NaiveBayes(), guard=value).fit(data.X, data.Y)
 
 
-# The strength of logistic regression --------------------------------------------------------------------------
+# C of logistic regression ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", ["loo", "cv"])
-def test_a_feature_that_is_left_out_has_no_say_in_the_strength(criterion):
+@pytest.mark.parametrize("criterion", ["auto", "cv"])
+def test_a_feature_that_is_left_out_has_no_say_in_C(criterion):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc"))
     y = (X.to_numpy() @ rng.normal(size=(3, 3)) + rng.gumbel(size=(500, 3))).argmax(axis=1)
@@ -710,7 +755,7 @@ def test_a_feature_that_is_left_out_has_no_say_in_the_strength(criterion):
     np.testing.assert_allclose(other.predict_proba(more), model.predict_proba(X), atol=1e-6)
 
 
-def test_the_strength_fits_the_task():
+def test_C_fits_the_task():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 20))
     sharp = (X @ rng.normal(size=20) > 0).astype(int)
@@ -742,8 +787,8 @@ def test_leave_one_out_of_a_family_is_that_of_its_learner():
     data = table(100, K=2)
     codes, sizes = codes_and_sizes(data)
     X = data.X.select_dtypes("number").to_numpy()
-    learner = make_learner(NaiveBayes(), numbers(X), np.ones(100), weighted=False)
+    fitter = fitter_of(NaiveBayes(), training_rows(X, codes, sizes, 2))
     family = Family((2,), (1,))
-    rows = LeaveOneOut()(learner, 0, family, codes, sizes, None)
-    np.testing.assert_array_equal(rows.log_proba, learner.leave_one_out(local_task(0, family, codes, sizes))[0])
+    rows = evaluate(LeaveOneOutEvaluator(), fitter, 0, family)
+    np.testing.assert_array_equal(rows.log_proba, fitter.learner.leave_one_out(local_task(0, family, codes, sizes)))
     np.testing.assert_array_equal(rows.weight, [(codes[:, 2] == v).sum() - 1 for v in codes[:, 2]])

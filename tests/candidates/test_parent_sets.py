@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import best_score
-from pmdc.candidates.families import Family, best_coarser
-from pmdc.candidates.family_search import backoff_chain, settle_families
+from pmdc.candidates.families import Family, best_per_class_set, in_order
 from pmdc.candidates.parent_sets import restrict, score_parent_sets
+from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules, predicted_models
 from pmdc.scores.criteria import Size, penalty_of
+from problems import training_rows
 
 K, P = 3, 2  # class variables 0, 1, 2 and discrete features 3, 4
 
@@ -43,14 +43,19 @@ class RandomScores:
 
     def score(self, tasks):
         self.calls.extend(tasks)
-        return [
-            self.likelihoods.setdefault(task, -float(self.rng.exponential(5.0))) - self.penalty(*task) for task in tasks
-        ]
+        scores = {}
+        for child, family in tasks:
+            task = child, family.partition
+            likelihood = self.likelihoods.setdefault(task, -float(self.rng.exponential(5.0)))
+            scores[child, family] = likelihood - self.penalty(*task)
+        return scores
 
 
 def best(tables, n_classes=K):
-    settled = [settle_families({Family(p): s for p, s in table.items()}, n_classes) for table in tables]
-    return best_score({child: {frozenset(p): s for p, (s, _) in t.items()} for child, t in enumerate(settled)})
+    settled = [best_per_class_set(table, n_classes) for table in tables]
+    return best_score(
+        {child: {frozenset(p): tables[child][f] for p, f in t.items()} for child, t in enumerate(settled)}
+    )
 
 
 def run(source, rules, prune):
@@ -108,10 +113,10 @@ def test_the_definition_can_lose_the_optimum():
         table = score_parent_sets(
             rules,
             lambda child, parents: penalties[parents],
-            lambda tasks: [likelihoods[parents] - penalties[parents] for _, parents in tasks],
+            lambda tasks: {(c, f): likelihoods[f.partition] - penalties[f.partition] for c, f in tasks},
             prune,
         )
-        return table[0]
+        return {family.partition: score for family, score in table[0].items()}
 
     assert max(scores(None).values()) == max(scores("lemma").values()) == -1.5
     assert scores("definition") == {(): -9.0}
@@ -130,57 +135,70 @@ def test_the_definition_leaves_a_part_of_what_the_lemma_leaves(seed):
         tables[prune] = run(source, rules_for(), prune)
     assert best(tables["definition"]) <= best(tables["lemma"])
     for table in tables["definition"]:
-        assert () in table
+        assert Family(()) in table
 
 
 def test_a_subset_that_violates_a_required_edge_may_not_prune():
     """The empty set scores 0, better than any other, but it lacks the required parent."""
     rules = [ParentRules(0, 2, (), frozenset({1}), 1, 0)]
-    table = score_parent_sets(rules, lambda c, p: 100.0 * len(p), lambda tasks: [-100.0 for _ in tasks], "lemma")
-    assert table == [{(1,): -100.0}]
+    table = score_parent_sets(rules, lambda c, p: 100.0 * len(p), lambda tasks: dict.fromkeys(tasks, -100.0), "lemma")
+    assert table == [{Family((1,)): -100.0}]
 
 
-def test_restriction_keeps_the_best_single_parents():
+@pytest.mark.parametrize("inputs", [False, True])
+def test_restriction_keeps_the_best_single_parents(inputs):
     rules = rules_for(max_parents=2, max_discrete_parents=2)
     value = {1: -1.0, 2: -5.0, 3: -2.0, 4: -4.0, 0: -3.0}
-    calls = []
 
     def score(tasks):
-        calls.extend(tasks)
-        return [sum(value[v] for v in parents) for _, parents in tasks]
+        assert all(bool(family.inputs) == inputs for _, family in tasks)
+        return {(child, family): sum(value[v] for v in family.parents) for child, family in tasks}
 
-    kept, known = restrict(rules, 12, score)  # a share of 4 sets: two parents
+    kept = restrict(rules, 12, score, inputs)  # a share of 4 sets: two parents
     assert [set(rule.optional) for rule in kept] == [{1, 3}, {3, 0}, {1, 3}]
     assert all(rule.count() <= 4 for rule in kept)
-    assert len(calls) == 3 * 5, "what they add to, and each alone"
-    tables = score_parent_sets(kept, lambda c, p: 0.0, score, None, known)
-    assert len(calls) == 3 * 5 + 3, "only the pair is new"
-    assert [len(table) for table in tables] == [4, 4, 4]
     with pytest.raises(ValueError, match="max_candidates=2 leaves no parent set"):
-        restrict(rules, 2, score)
+        restrict(rules, 2, score, inputs)
 
 
-def test_settling_features_takes_the_best_beside_each_set_of_class_variables():
+def test_the_best_beside_each_set_of_class_variables_is_chosen():
     table = {(): -5.0, (3,): -4.0, (4,): -4.0, (1,): -3.0, (1, 3): -3.5, (1, 3, 4): -2.0}
     table = {Family(p): score for p, score in table.items()}
-    assert settle_families(table, K) == {(): (-4.0, Family((3,))), (1,): (-2.0, Family((1, 3, 4)))}
+    assert best_per_class_set(table, K) == {(): Family((3,)), (1,): Family((1, 3, 4))}
     table[Family((3,), (1, 4))] = -1.0
-    assert settle_families(table, K)[1,] == (-1.0, Family((3,), (1, 4))), "the way of a parent is settled too"
+    assert best_per_class_set(table, K)[1,] == Family((3,), (1, 4)), "so is the conditioning"
 
 
-def test_the_backoff_chain_drops_what_is_missed_least():
-    table = {(): -9.0, (1,): -7.0, (3,): -6.0, (1, 3): -2.0, (3, 4): -5.0, (1, 3, 4): -1.0}
-    table = {Family(p): score for p, score in table.items()}
-    assert backoff_chain(partial(best_coarser, table), Family((1, 3, 4))) == [
-        Family(p) for p in [(1, 3, 4), (1, 3), (3,), ()]
-    ]
-    nothing_known = backoff_chain(partial(best_coarser, {}), Family((1, 3), (2,)))
-    assert nothing_known == [Family(p, (2,)) for p in [(1, 3), (1,), ()]], "the last goes first, inputs stay"
+def test_tables_have_one_order_whatever_was_scored_first():
+    families = [Family((1, 3)), Family((), (1,)), Family(()), Family((1,)), Family((3,))]
+    tables = [in_order(dict.fromkeys(some, 0.0)) for some in itertools.permutations(families)]
+    assert all(list(table) == list(tables[0]) for table in tables)
+    assert next(iter(tables[0])) == Family(())
+
+
+def test_a_coarser_family_lacks_the_least_informative_parent():
+    ranking = [3, 1, 4]
+    family, chain = Family((1, 3, 4), (2,)), []
+    while family is not None:
+        chain.append(family)
+        family = family.coarser(ranking)
+    assert chain == [Family(p, (2,)) for p in [(1, 3, 4), (1, 3), (3,), ()]], "inputs stay"
+
+
+def test_parents_are_ranked_by_mutual_information():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=500)
+    weak, strong = (np.where(rng.random(500) < share, y, rng.integers(0, 2, size=500)) for share in (0.3, 0.9))
+    codes = np.column_stack([y, weak, rng.integers(0, 2, size=500), strong])
+    rows = training_rows(np.zeros((500, 0)), codes, (2, 2, 2, 2), 2)
+    assert rank_parents(rows)[0] == [3, 1, 2]
+    weights = np.where(weak == y, 1e6, 1e-6)
+    assert rank_parents(training_rows(np.zeros((500, 0)), codes, (2,) * 4, 2, weights=weights))[0][0] == 1
 
 
 def test_unknown_pruning():
     with pytest.raises(ValueError, match="prune='best' is not known"):
-        score_parent_sets(rules_for(), lambda c, p: 0.0, lambda t: [0.0] * len(t), "best")
+        score_parent_sets(rules_for(), lambda c, p: 0.0, lambda t: dict.fromkeys(t, 0.0), "best")
 
 
 def test_penalties_by_hand():

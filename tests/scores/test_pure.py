@@ -1,0 +1,126 @@
+"""Scores depend on the family alone: not on the order of questions, nor on what was forgotten, nor on workers."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+from pmdc._support.parallel import workers
+from pmdc.candidates.families import Family
+from pmdc.datasets import make_network
+from pmdc.learners import Logistic, NaiveBayes
+from pmdc.scores.evaluators import make_evaluator
+from pmdc.scores.families import FamilyScoring
+from pmdc.scores.guard import guard
+from pmdc.scores.held_out import HeldOutScorer
+from pmdc.scores.row_cache import BoundedCache
+from pmdc.scores.scorer import Gain
+from pmdc.scores.training import TrainingScorer
+from problems import fitter_of, training_rows
+
+K, P = 3, 1
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = make_network(150, n_class_variables=K, n_discrete=P, n_continuous=2, random_state=4)
+    columns = [frame[c].cat for frame in (data.Y, data.X.select_dtypes("category")) for c in frame]
+    codes = np.column_stack([c.codes for c in columns]).astype(np.int64)
+    sizes = tuple(len(c.categories) for c in columns)
+    return training_rows(data.X.select_dtypes("number").to_numpy(), codes, sizes, K)
+
+
+def families(child):
+    """All families of a class variable with up to two class variables and the feature, in any conditioning."""
+    others = [v for v in range(K + P) if v != child]
+    for size in range(len(others) + 1):
+        for parents in itertools.combinations(others, size):
+            for sides in itertools.product((True, False), repeat=size):
+                chosen = [v for v, side in zip(parents, sides, strict=True) if side]
+                yield Family(tuple(chosen), tuple(v for v in parents if v not in chosen))
+
+
+def scorer_of(kind, rows, parallel, memory_budget=2**30):
+    estimator = NaiveBayes() if kind == "naive Bayes" else Logistic(C=10.0)
+    fitter = fitter_of(estimator, rows)
+    if kind == "bic":
+        return TrainingScorer(fitter, parallel, lambda child, family: float(len(family.parents)))
+    evaluator = make_evaluator("auto", fitter.learner, rows, 4)
+    return HeldOutScorer(fitter, parallel, evaluator, rows.origin, True, memory_budget)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "naive Bayes", "bic"])
+def test_families_may_be_asked_for_in_any_order(kind, rows):
+    tasks = [(child, family) for child in range(K) for family in families(child)]
+    random = np.random.default_rng(0)
+    with workers(None) as parallel:
+        reference = scorer_of(kind, rows, parallel)
+        expected = reference.score(tasks)
+        for at_once in (1, 7, len(tasks)):
+            asked = [tasks[i] for i in random.permutation(len(tasks))]
+            other = scorer_of(kind, rows, parallel, memory_budget=3000)  # nearly everything is forgotten
+            found = {}
+            for start in range(0, len(asked), at_once):
+                found |= other.score(asked[start : start + at_once])
+            assert found == expected, "the same bits"
+            for child, family in asked[:20]:
+                assert other.gain(child, family, Family(())) == reference.gain(child, family, Family(()))
+                assert other.kappa(child, family) == reference.kappa(child, family)
+
+
+@pytest.mark.parametrize("conditioning", ["auto", "partition"])
+def test_the_guard_reads_the_finished_table(conditioning, rows):
+    random = np.random.default_rng(1)
+    with workers(None) as parallel:
+        scorer = scorer_of("logistic", rows, parallel)
+        scoring = FamilyScoring([], conditioning, 1.0, None, 2, None, print)
+        for child in range(K):
+            of_child = [f for f in families(child) if conditioning == "auto" or not f.inputs]
+            table = {family: score for (_, family), score in scorer.score([(child, f) for f in of_child]).items()}
+            key = (lambda f: f.classes(K)) if conditioning == "auto" else (lambda f: f.parents)
+            judge = partial(guard, gain=partial(scorer.gain, child), z=1.0, key=key)
+            expected = judge(table)
+            assert 0 < len(expected) < len(table)
+            for _ in range(5):
+                shuffled = {list(table)[i]: 0.0 for i in random.permutation(len(table))}
+                shuffled = {family: table[family] for family in shuffled}
+                found = judge(shuffled)
+                assert list(found.items()) == list(expected.items())
+            assert scoring.conditioning == conditioning
+
+
+def test_a_family_must_gain_over_the_best_without_each_of_its_parents():
+    """By hand: 1 and 2 are worth it alone, both together are not better than 2 by two errors."""
+    table = {Family(()): -100.0, Family((1,)): -90.0, Family((2,)): -80.0, Family((1, 2)): -77.0, Family((3,)): -99.0}
+    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 2.0), 2.0, lambda f: f.parents)
+    assert set(answer) == {Family(()), Family((1,)), Family((2,))}
+    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 1.0), 2.0, lambda f: f.parents)
+    assert set(answer) == set(table) - {Family((3,))}, "z^2 / 2 nats at least"
+    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 9.0), 0.0, lambda f: f.parents)
+    assert set(answer) == set(table), "without z whatever scores better"
+
+
+def test_a_set_whose_subsets_were_not_scored_is_compared_with_what_is_there():
+    table = {Family(()): -100.0, Family((), (1,)): -90.0, Family((), (1, 2, 3)): -89.5}
+    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 0.1), 2.0, lambda f: f.parents)
+    assert Family((), (1, 2, 3)) not in answer
+    assert Family((), (1, 2, 3)) in guard(
+        table, lambda f, g: Gain(table[f] - table[g], 0.1), 0.5, lambda f: f.parents, discarded=[Family((), (1,))]
+    )
+
+
+def test_a_cache_forgets_the_oldest_and_computes_it_again():
+    cache, computed = BoundedCache(3 * 80), []
+
+    def value(number):
+        computed.append(number)
+        return np.full(10, number)
+
+    for number in (0, 1, 2, 3):
+        cache.put(number, value(number))
+    assert cache.find(0) is None
+    assert cache.find(3)[0] == 3
+    assert cache.get(0, lambda: value(0))[0] == 0
+    assert computed == [0, 1, 2, 3, 0]
+    assert cache.find(1) is None, "the oldest gave way"
