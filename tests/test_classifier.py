@@ -399,7 +399,7 @@ def test_too_many_candidates_are_restricted_and_said_so():
 
 
 def test_a_huge_fit_warns_before_it_starts(monkeypatch):
-    monkeypatch.setattr("pmdc.classifier._MANY_MODELS", 100)
+    monkeypatch.setattr("pmdc.scores.families.MANY_MODELS", 100)
     with pytest.warns(UserWarning, match="parent sets with .* local models.*max_candidates"):
         GBNC(GaussianNB(), **PAPER).fit(X, Y)
 

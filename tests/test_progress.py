@@ -34,7 +34,6 @@ def test_a_fit_tells_its_phases():
         "scoring a chain",
         "searching the best graph",
         "fitting the local models",
-        "weighing the edges",
     ]
     for name, steps in zip(diary.phases, diary.steps, strict=True):
         assert not steps or steps[-1][0] == steps[-1][1], name

@@ -151,7 +151,7 @@ class GBNC(MultiDimensionalClassifier):
     >>> train, test = slice(0, 400), slice(400, 500)
     >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
     >>> model.structure_.status
-    'optimal over the 54 of 100 families that guard=2 leaves'
+    'optimal over the 52 of 100 families that guard=2 leaves'
     >>> model.predict(data.X[test]).shape
     (100, 4)
     >>> [proba.shape for proba in model.predict_proba(data.X[test])]
@@ -261,7 +261,9 @@ class GBNC(MultiDimensionalClassifier):
         return Plan(sum(rule.classes_alone().count() for rule in rules), None)
 
     def _learn(self, rows: TrainingRows) -> None:
-        self._publish(learn_network(rows, self._settings()))
+        settings = self._settings()
+        self._publish(learn_network(rows, settings))
+        settings.say(f"structure: {self.structure_}")
 
     def _names(self) -> list[str]:
         """The names of all nodes: class variables, then discrete features."""

@@ -135,7 +135,7 @@ def test_table_agrees_with_its_description(name):
     assert len(table.X) == len(table.Y) == meta["n"]
     assert set(table.X.columns) == {*meta["continuous"], *meta["discrete"]}
     assert list(table.Y.columns) == list(meta["classes"])
-    assert not table.X.isna().any(axis=None)
+    assert table.X.isna().any(axis=None) == ("empty cells in X" in meta["notes"])
     assert not table.Y.isna().any(axis=None)
     assert all(table.X[column].dtype == np.float64 for column in meta["continuous"])
     assert all(isinstance(table.X[column].dtype, pd.CategoricalDtype) for column in meta["discrete"])

@@ -106,7 +106,8 @@ def decide(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0
     Examples
     --------
     >>> import numpy as np
-    >>> from pmdc.inference import JointDistribution, decide
+    >>> from pmdc.decisions import decide
+    >>> from pmdc.inference import JointDistribution
     >>> from pmdc.table import ClassTable
     >>> Y = ClassTable.fit(np.array([["no", "low"], ["yes", "high"]]))
     >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.9, 0.1], [0.45, 0.55]]])]

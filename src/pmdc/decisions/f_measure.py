@@ -58,7 +58,7 @@ class FMeasure(Loss):
 
     Examples
     --------
-    >>> from pmdc.inference import FMeasure
+    >>> from pmdc.decisions import FMeasure
     >>> FMeasure("macro")
     FMeasure(average='macro', positive=None)
     """

@@ -83,7 +83,7 @@ class CostLoss(Loss):
 
     Examples
     --------
-    >>> from pmdc.inference import CostLoss
+    >>> from pmdc.decisions import CostLoss
     >>> loss = CostLoss({"stage": "absolute", "sick": [[0, 1], [10, 0]]})
     """
 
@@ -153,7 +153,7 @@ class BlockLoss(Loss):
 
     Examples
     --------
-    >>> from pmdc.inference import BlockLoss
+    >>> from pmdc.decisions import BlockLoss
     >>> loss = BlockLoss([["disease", "stage"], ["treatment"]])
     """
 

@@ -140,7 +140,7 @@ class CustomLoss(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from pmdc.inference import CustomLoss
+    >>> from pmdc.decisions import CustomLoss
     >>> loss = CustomLoss(lambda y_true, y_pred: (y_true != y_pred).any(axis=-1))
     """
 

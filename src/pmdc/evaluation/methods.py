@@ -29,16 +29,16 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
-from pmdc.learners import Logistic, NaiveBayes
+from pmdc.learners import Logistic, NaiveBayes, default_estimator
 from pmdc.table.classes import ClassTable
 
 ESTIMATORS: dict[str, Callable[[], BaseEstimator]] = {
-    "logistic": Logistic,
+    "logistic": default_estimator,
     "naive-bayes": NaiveBayes,
     "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3),
     "boosting": HistGradientBoostingClassifier,
 }
-"""The local models, without tuning: the same budget for every method, none."""
+"""The local models, the same for every method; "logistic" is what ``estimator=None`` stands for everywhere."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class PlainMultiOutput(BaseEstimator):
 
 
 def _multi_output(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
-    if isinstance(estimator, Logistic):
-        estimator = make_pipeline(StandardScaler(), LogisticRegression(C=estimator.C, max_iter=1000))
+    if isinstance(estimator, Logistic):  # scikit-learn's own, by its own defaults
+        estimator = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     else:
         names = [name for name in estimator.get_params() if name == "random_state"]
         estimator = estimator.set_params(**dict.fromkeys(names, seed))

@@ -255,13 +255,15 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
 
     def _choose_C(self, task: LocalTask) -> float:
         """Choose C by five folds; a state that a model has not seen gets its share of what one row more is worth."""
-        fold = _deal(task.codes)
-        weights = task.partition.weights(self.sample_weight)
-        least = -np.log(task.n_states) - np.log1p(weights[task.partition.part])
+        rows, fold, shares = _deal(self.plain, task.codes, self.sample_weight)
+        copies, some = self.on(rows), task.take(rows)
+        copies.sample_weight = weight = shares * self.sample_weight[rows]
+        weights = some.partition.weights(weight)
+        least = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
 
         def score(C: float, start: Start | None) -> tuple[float, Start | None]:
-            rows, start = self.with_C(C).cross_validate(task, fold, start)
-            return float(np.dot(self.sample_weight, np.where(np.isneginf(rows), least, rows))), start
+            held_out, start = copies.with_C(C).cross_validate(some, fold, start)
+            return float(np.dot(weight, np.where(np.isneginf(held_out), least, held_out))), start
 
         return best_C(score)[1]
 
@@ -357,9 +359,18 @@ def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
 
 
-def _deal(codes: Codes, n_folds: int = 5) -> Codes:
-    """Shuffled folds that are alike in the states."""
-    shuffled = np.random.RandomState(0).permutation(len(codes))
-    fold = np.empty(len(codes), dtype=np.int64)
-    fold[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(len(codes)) % n_folds
-    return fold
+def _deal(X: Floats, codes: Codes, sample_weight: Floats, n_folds: int = 5) -> tuple[Codes, Codes, Floats]:
+    """Deal rows into folds that are alike in the states and in the inputs; a row of weight 3 is dealt as three rows.
+
+    Equal rows are dealt one after the other, so it makes no difference whether rows are repeated or weighted. Returned
+    are rows, their folds, and which share of the weight of a row is there in that fold.
+    """
+    direction = np.random.RandomState(0).normal(size=X.shape[1])
+    order = np.lexsort((X @ direction, codes))
+    count = np.maximum(np.round(sample_weight[order]), 1).astype(np.int64)
+    first = np.cumsum(count) - count
+    # How many of the places first, ..., first + count - 1 are dealt to each fold.
+    fold = np.arange(n_folds)[None]
+    dealt = (first[:, None] + count[:, None] - 1 - fold) // n_folds - (first[:, None] - 1 - fold) // n_folds
+    rows, folds = np.nonzero(dealt)
+    return order[rows], folds, dealt[rows, folds] / count[rows]
