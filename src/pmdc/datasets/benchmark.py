@@ -54,7 +54,8 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
     Bunch
         With the attributes
 
-        - ``X`` : DataFrame; continuous features are floats (NaN where cells are empty), discrete features have a categorical type;
+        - ``X`` : DataFrame; continuous features are floats (NaN where cells are empty), discrete features have a
+          categorical type;
         - ``Y`` : DataFrame; class variables have a categorical type that declares, in sorted order, all
           states of the whole table, so that a training fold without rows of some state still knows it;
         - ``folds`` : list of ten arrays with the test rows; all other rows of the table are for training;
@@ -69,10 +70,10 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
     """
     pd = require("pandas")
     folder = _table_folder(name, _data_folder(data_dir))
-    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    described = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     # "NA" or "None" in a column is a state like any other; an empty cell of a continuous feature is missing.
     frame = pd.read_csv(folder / "data.csv.gz", na_filter=False, low_memory=False)
-    meta = {"name": name, "n": len(frame), "origin": "extra", "folds": "ten folds"} | meta
+    meta: dict[str, Any] = {"name": name, "n": len(frame), "origin": "extra", "folds": "ten folds"} | described
     if len(frame) != meta["n"]:
         raise ValueError(
             f"{folder / 'data.csv.gz'} has {len(frame)} rows, but meta.json says {meta['n']}: "

@@ -69,8 +69,8 @@ ENGINES: tuple[Engine, ...] = (
         logistic.LogisticModels,
         (inputs.Affine, inputs.Indicators, inputs.IndicatorsBefore, inputs.Rotated),
         estimators=(logistic.Logistic,),
-        settings="pmdc.learners.Logistic, and scikit-learn's LogisticRegression with an L2 penalty with a positive number "
-        "as C, an intercept, any solver but 'liblinear', and neither class_weight nor dual nor warm_start",
+        settings="pmdc.learners.Logistic, and scikit-learn's LogisticRegression with an L2 penalty with a positive "
+        "number as C, an intercept, any solver but 'liblinear', and neither class_weight nor dual nor warm_start",
     ),
     Engine(
         naive_bayes.accepts,
