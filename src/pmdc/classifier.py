@@ -36,8 +36,8 @@ class GBNC(MultiDimensionalClassifier):
     """Generalised Bayesian network classifier: P(Y1..YK | x) as a Bayesian network of local classifiers.
 
     The structure is a DAG over the class variables in which discrete features may be parents too. Each class variable
-    has probabilistic classifiers of the continuous features: one for each configuration of the parents that divide the
-    rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the limits
+    has probabilistic classifiers of the continuous features: one for each configuration of the parents that partition
+    the rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the limits
     given here.
 
     Parameters
@@ -49,22 +49,22 @@ class GBNC(MultiDimensionalClassifier):
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises when it is not told otherwise: "hamming", "subset" or any other that
         `pmdc.decisions.decide` knows.
-    criterion : {"auto", "loo", "cv", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
+    criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
         What the score of a class variable's parents is. *Held out*: the log-probability of each row's state by models
-        that were fitted without the row ("loo"; in closed form, for logistic regression approximately) or without its
-        fold ("cv"; out-of-bag for forests with bootstrap, unless `cv` gives the folds); "auto" is "loo" for logistic
-        regression and naive Bayes and "cv" for any other. *On the training rows*: the log-likelihood minus a penalty.
+        that were fitted without its fold ("cv"; out-of-bag for forests with bootstrap, unless `cv` gives the folds) or
+        without the row ("loo"; naive Bayes alone has it, in closed form); "auto" is "loo" for naive Bayes and "cv" for
+        any other. *On the training rows*: the log-likelihood minus a penalty.
         "bic" is the paper's, 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the
         weights; "aic" has 1 in place of 1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has
         none; a function of a `pmdc.scores.criteria.Size` returns any other.
     conditioning : {"auto", "partition", "input"}, default="auto"
-        How parents enter. "partition": they divide the rows, with models of its own for each configuration (the paper).
-        "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
+        How parents enter. "partition": they partition the rows, with models of its own for each configuration (the
+        paper). "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
         discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     guard : float, default=2.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
-        best of several ways of the discrete features as many more as luck may have brought (and never less than half
+        best of several changes of the discrete features as many more as luck may have brought (and never less than half
         the square of this number, in nats); otherwise the class variable does without them. 0: whatever scores best.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of ``criterion="cv"``, in which every row must be held out once. A number takes folds that are alike
@@ -79,7 +79,7 @@ class GBNC(MultiDimensionalClassifier):
         Most class variables in a parent set. Where parents may be inputs, the best sets of as many grow by further
         ones as inputs, as does the chain, unless it is 0.
     max_discrete_parents : int, default=3
-        Most discrete features that divide the rows; inputs do not count.
+        Most discrete features that partition the rows; inputs do not count.
     max_candidates : int, default=None
         Most parent sets to consider, over all class variables; None is no limit. Where there are more, each
         class variable keeps those possible parents that score best alone, as many as its equal share of the limit
@@ -121,14 +121,14 @@ class GBNC(MultiDimensionalClassifier):
         The states of each class variable.
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
-        have the attributes ``way``, "partition" or "input", and ``strength``, what is lost without the edge: the score
-        of the class variable's parents minus the greatest score of all of them but this one, or of fewer, in any way
-        that was scored; 0 if that is no less. (Where all but this one have no score yet, they get one for this.)
+        have the attributes ``conditioning``, "partition" or "input", and ``strength``, the score lost without the edge:
+        the score of the class variable's parents minus that of all but this one, or, where that was not scored, the same
+        for the largest subset of the parents for which it was; 0 if nothing is lost. Required edges have no strength.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict
-        The score table: class variable -> {frozenset of parents: score}, the best of the ways that were tried and that
-        `guard` has not refused; of those refused, if it has refused all.
+        The score table: class variable -> {frozenset of parents: score}, the best of the families that were scored
+        and accepted by the guard; of those not accepted, if none was.
     conditioning_ : dict
         Class variable -> {parent: "partition" or "input"}.
     C_ : dict

@@ -14,17 +14,25 @@ if TYPE_CHECKING:
 
 
 def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
-    """Return what the score of a family loses without each of its parents.
+    """Return what the score of a class variable loses without each of its parents.
 
-    That is its score minus the greatest of all families without the parent, and with no others than it has, that were
-    scored; 0 if that is no less. Where none was, as for edges that are required, nothing is said.
+    That is the score of all its parents minus the score of all but one. Where the latter was not scored, both are taken
+    from the largest subset of the parents that was scored with and without the one; 0 if nothing is lost. Where there is
+    no such subset, as for edges that are required, nothing is said.
     """
+    best: dict[frozenset[int], float] = {}
+    for other, score in table.items():
+        parents = frozenset(other.parents)
+        if parents <= set(family.parents):
+            best[parents] = max(score, best.get(parents, -np.inf))
     strengths = {}
     for parent in family.parents:
-        others = set(family.parents) - {parent}
-        left = [score for other, score in table.items() if set(other.parents) <= others]
-        if left and np.isfinite(max(left)):
-            strengths[parent] = max(float(table[family] - max(left)), 0.0)
+        pairs = [(with_it, with_it - {parent}) for with_it in best if parent in with_it and with_it - {parent} in best]
+        if pairs:
+            with_it, without = max(pairs, key=lambda pair: (len(pair[0]), best[pair[0]]))
+            lost = (table[family] if len(with_it) == len(family.parents) else best[with_it]) - best[without]
+            if np.isfinite(lost):
+                strengths[parent] = max(float(lost), 0.0)
     return strengths
 
 
