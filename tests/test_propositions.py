@@ -12,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from oracles import all_dags
 from pmdc.learners import LocalTask, Logistic, make_learner
+from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
 from problems import numbers
 
@@ -77,7 +78,7 @@ def test_four_families_of_graphs_have_the_same_greatest_conditional_likelihood(n
 
 
 def log_likelihood(estimator, X, codes, sizes, parents):
-    learner = make_learner(estimator, numbers(X), np.ones(len(X)), weighted=False, backoff="none")
+    learner = make_learner(estimator, numbers(X), np.ones(len(X)), options=Options(backoff="none"))
     return learner.log_likelihood(LocalTask(0, codes[:, 0], sizes[0], Partition(codes, parents, sizes)))
 
 

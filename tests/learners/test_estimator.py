@@ -16,8 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from pmdc.learners import LocalTask, make_learner
 from pmdc.learners.clones import random_states
+from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import fill_zeros, rows_by_part
+from pmdc.learners.smoothing import fill_zeros
+from pmdc.learners.tasks import rows_by_part
 from problems import numbers
 
 N = 200
@@ -40,7 +42,7 @@ def task(codes, sizes, parents):
 )
 def test_each_part_has_its_own_model(estimator):
     X, codes, sizes = table()
-    learner = make_learner(estimator, numbers(X), np.ones(N), weighted=False, random_state=0)
+    learner = make_learner(estimator, numbers(X), np.ones(N), options=Options(random_state=0))
     models = learner.fit(task(codes, sizes, (1, 2)))
     prepared = learner.prepare(numbers(X))
     total = 0.0
@@ -60,7 +62,7 @@ def test_each_part_has_its_own_model(estimator):
 
 def test_without_features_the_frequencies_are_learned():
     _, codes, sizes = table()
-    learner = make_learner(RandomForestClassifier(), numbers(np.empty((N, 0))), np.ones(N), weighted=False)
+    learner = make_learner(RandomForestClassifier(), numbers(np.empty((N, 0))), np.ones(N))
     models = learner.fit(task(codes, sizes, (1,)))
     for number in (0, 1):
         frequencies = np.bincount(codes[codes[:, 1] == number, 0], minlength=3) / (codes[:, 1] == number).sum()
@@ -71,7 +73,7 @@ def test_without_features_the_frequencies_are_learned():
 def test_absent_states_and_absent_parts_are_marked():
     X, codes, sizes = table()
     codes[codes[:, 1] == 0, 0] = 2
-    models = make_learner(None, numbers(X), np.ones(N), weighted=False).fit(task(codes, sizes, (1,)))
+    models = make_learner(None, numbers(X), np.ones(N)).fit(task(codes, sizes, (1,)))
     answer = models.log_proba(X[:2], np.array([0, -1]))
     assert answer[0].tolist() == [-np.inf, -np.inf, 0.0]
     assert np.isneginf(answer[1]).all()
@@ -99,7 +101,7 @@ def test_fill_zeros_gives_a_distribution_without_zeros(p, counts):
 
 def test_a_tree_that_answers_zero_keeps_the_score_finite():
     X, codes, sizes = table()
-    learner = make_learner(RandomForestClassifier(3), numbers(X), np.ones(N), weighted=False, random_state=0)
+    learner = make_learner(RandomForestClassifier(3), numbers(X), np.ones(N), options=Options(random_state=0))
     assert np.isfinite(learner.log_likelihood(task(codes, sizes, (1,))))
     assert (learner.fit(task(codes, sizes, ())).log_proba(X, np.zeros(N, dtype=int)) > -np.inf).all()
 
@@ -108,7 +110,7 @@ def test_random_states_depend_on_the_task_alone():
     X, codes, sizes = table()
 
     def answer(parents, seed):
-        learner = make_learner(RandomForestClassifier(5), numbers(X), np.ones(N), weighted=False, random_state=seed)
+        learner = make_learner(RandomForestClassifier(5), numbers(X), np.ones(N), options=Options(random_state=seed))
         return learner.log_likelihood(task(codes, sizes, parents))
 
     first = answer((1,), 0)
@@ -121,14 +123,14 @@ def test_an_estimators_own_random_state_is_respected():
     nested = make_pipeline(PCA(), DecisionTreeClassifier(random_state=3))
     assert random_states(nested) == {"decisiontreeclassifier__random_state": 3, "pca__random_state": None}
     X, codes, sizes = table()
-    given = make_learner(DecisionTreeClassifier(random_state=3), numbers(X), np.ones(N), weighted=False)
+    given = make_learner(DecisionTreeClassifier(random_state=3), numbers(X), np.ones(N))
     assert given.fit(task(codes, sizes, ())).models[0].classifier.random_state == 3
-    partly = make_learner(nested, numbers(X), np.ones(N), weighted=False)
+    partly = make_learner(nested, numbers(X), np.ones(N))
     fitted = partly.fit(task(codes, sizes, ())).models[0].classifier
     assert fitted[-1].random_state == 3
     assert fitted[0].random_state is not None
     derived = make_learner(
-        DecisionTreeClassifier(random_state=3), numbers(X), np.ones(N), weighted=False, random_state=0
+        DecisionTreeClassifier(random_state=3), numbers(X), np.ones(N), options=Options(random_state=0)
     )
     assert derived.fit(task(codes, sizes, ())).models[0].classifier.random_state != 3
 
@@ -138,7 +140,7 @@ def test_a_part_too_small_for_the_estimator_keeps_its_frequencies():
     codes[:, 1] = 0
     codes[:3, 1] = 1
     codes[:3, 0] = [0, 1, 1]
-    learner = make_learner(KNeighborsClassifier(5), numbers(X), np.ones(N), weighted=False)
+    learner = make_learner(KNeighborsClassifier(5), numbers(X), np.ones(N))
     with pytest.warns(UserWarning, match="KNeighborsClassifier could not be fitted on 1 of 2 parts.*n_neighbors"):
         models = learner.fit(task(codes, sizes, (1,)))
     np.testing.assert_allclose(np.exp(models.log_proba(X[:1], np.array([1]))[0, :2]), [1 / 3, 2 / 3])
@@ -146,7 +148,7 @@ def test_a_part_too_small_for_the_estimator_keeps_its_frequencies():
 
 def test_with_all_rows_in_one_part_the_estimators_error_comes_through():
     X, codes, sizes = table(n=4)
-    learner = make_learner(KNeighborsClassifier(5), numbers(X), np.ones(4), weighted=False)
+    learner = make_learner(KNeighborsClassifier(5), numbers(X), np.ones(4))
     with pytest.raises(ValueError, match="n_neighbors"):
         learner.fit(task(codes, sizes, ()))
 
@@ -154,16 +156,16 @@ def test_with_all_rows_in_one_part_the_estimators_error_comes_through():
 def test_estimators_that_cannot_serve():
     X, _, _ = table()
     with pytest.raises(TypeError, match="LinearSVC.* has no predict_proba.*CalibratedClassifierCV"):
-        make_learner(LinearSVC(), numbers(X), np.ones(N), weighted=False)
+        make_learner(LinearSVC(), numbers(X), np.ones(N))
     with pytest.raises(TypeError, match="sample_weight was given, but fit of estimator=KNeighborsClassifier"):
-        make_learner(KNeighborsClassifier(), numbers(X), np.ones(N), weighted=True)
+        make_learner(KNeighborsClassifier(), numbers(X), np.ones(N), options=Options(weighted=True))
 
 
 @pytest.mark.parametrize("wrong", [LogisticRegression, "logistic", 3])
 def test_what_is_no_classifier(wrong):
     X, _, _ = table()
     with pytest.raises(TypeError, match="is no scikit-learn classifier: give an instance"):
-        make_learner(wrong, numbers(X), np.ones(N), weighted=False)
+        make_learner(wrong, numbers(X), np.ones(N))
 
 
 class Odd(LogisticRegression):
@@ -184,7 +186,7 @@ class Odd(LogisticRegression):
 def test_answers_that_are_no_probabilities(estimator, message):
     X, codes, sizes = table()
     with pytest.raises(TypeError, match=message):
-        make_learner(estimator, numbers(X), np.ones(N), weighted=False).fit(task(codes, sizes, ()))
+        make_learner(estimator, numbers(X), np.ones(N)).fit(task(codes, sizes, ()))
 
 
 def test_tiny_probabilities_are_raised_to_the_machine_precision():

@@ -13,7 +13,7 @@ from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPow
 from pmdc.candidates.families import Family
 from pmdc.datasets import make_network
 from pmdc.learners import NaiveBayes
-from pmdc.network.summary import losses_without
+from pmdc.network.summary import arc_strengths
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +70,7 @@ def test_strength_is_what_is_lost_without_the_edge(data):
     assert model.graph_.number_of_edges() > 2
     for parent, child, strength in model.graph_.edges(data="strength"):
         table, parents = model.scores_[child], model.structure_.parents[child]
-        left = max(score for few, score in table.items() if few <= parents - {parent})
-        assert strength == pytest.approx(table[parents] - left)
+        assert strength == pytest.approx(table[parents] - table[parents - {parent}])
         assert strength >= 0
 
 
@@ -87,33 +86,33 @@ def test_strength_does_not_depend_on_pruning(data):
         assert graphs[0].edges[edge]["strength"] == pytest.approx(graphs[1].edges[edge]["strength"])
 
 
-class Scored:
-    """Scores that are known, and those that are told when asked."""
-
-    def __init__(self, known, told):
-        self.known, self.told, self.asked = known, told, []
-
-    def __call__(self, tasks, last):
-        self.asked += tasks
-        for child, family in tasks:
-            self.known[child][family] = self.told[child, family]
-
-
-def test_the_others_are_scored_where_they_were_not():
-    chosen = [Family((), (1, 2)), Family((0,), (3,)), Family(())]
-    known = [
-        {chosen[0]: -5.0, Family(()): -20.0, Family((1,)): -8.0},
-        {chosen[1]: -5.0, Family(()): -6.0, Family((), (0,)): -7.0},
-        {chosen[2]: -1.0},
-    ]
-    scores = Scored(known, {(0, Family((), (2,))): -6.0, (1, Family((), (3,))): -4.0})
-    # 1 goes: {2}, now scored; 2 goes: {1}, which was scored in another way; 0 goes: nothing is lost; 3 goes: {}.
-    assert losses_without(scores, chosen) == [[1.0, 3.0], [0.0, 1.0], []]
-    assert scores.asked == [(0, Family((), (2,))), (1, Family((), (3,)))]
+@pytest.mark.parametrize(
+    ("family", "others", "strengths"),
+    [
+        (Family(()), {}, {}),
+        # {2} and {1} were scored, the latter in two ways.
+        (
+            Family((), (1, 2)),
+            {Family(()): -20.0, Family((1,)): -8.0, Family((), (1,)): -9.0, Family((), (2,)): -6.0},
+            {1: 1.0, 2: 3.0},
+        ),
+        # The same parents in another way are no rival, nor are other parents.
+        (Family((1,)), {Family(()): -7.0, Family((), (1,)): -4.0, Family((2,)): -1.0}, {1: 2.0}),
+        # {1} is better than both: nothing is lost without 2.
+        (Family((1, 2)), {Family((1,)): -4.0, Family((2,)): -6.0}, {1: 1.0, 2: 0.0}),
+        # Without 1 there is no score; {1} and {} are the next that differ by it.
+        (Family((1,), (3,)), {Family(()): -9.0, Family((), (1,)): -7.0}, {1: 2.0, 3: 2.0}),
+        # A required parent is in all families.
+        (Family((1, 2)), {Family((1,)): -6.0}, {2: 1.0}),
+        (Family((1,)), {Family(()): -np.inf}, {}),
+    ],
+)
+def test_strengths_from_the_scores_of_the_search(family, others, strengths):
+    assert arc_strengths({family: -5.0, **others}, family) == strengths
 
 
 def test_discrete_features_are_not_credited_with_what_others_tell(data):
-    """They are chosen before class variables, so the set without them has no score of its own at first."""
+    """They are chosen before class variables and stay; so they are compared where there are no class variables."""
     model = GBNC(NaiveBayes(), conditioning="input", guard=0, max_parents=2).fit(data.X, data.Y)
     unscored = [
         (parent, child)
@@ -122,22 +121,20 @@ def test_discrete_features_are_not_credited_with_what_others_tell(data):
     ]
     assert unscored
     for parent, child in unscored:
-        own = model.scores_[child]
-        without_all = own[model.structure_.parents[child]] - own[frozenset()]
-        assert 0 <= model.graph_.edges[parent, child]["strength"] <= without_all
+        own, features = model.scores_[child], model.structure_.parents[child] - set(data.Y)
+        assert model.graph_.edges[parent, child]["strength"] == pytest.approx(own[features] - own[features - {parent}])
 
 
-def test_required_edges_have_a_strength_too(data):
+def test_required_edges_have_no_strength(data):
+    """Nothing without them was scored."""
+    required = {("y0", "y3"), ("d0", "y3")}
     model = GBNC(
-        NaiveBayes(),
-        criterion="bic",
-        conditioning="partition",
-        max_parents=1,
-        required_edges=[("y0", "y3"), ("d0", "y3")],
+        NaiveBayes(), criterion="bic", conditioning="partition", max_parents=2, required_edges=sorted(required)
     ).fit(data.X, data.Y)
-    strengths = {(a, b): s for a, b, s in model.graph_.edges(data="strength")}
-    assert {("y0", "y3"), ("d0", "y3")} <= set(strengths)
-    assert all(np.isfinite(s) and s >= 0 for s in strengths.values())
+    assert required < set(model.graph_.edges)
+    for *edge, strength in model.graph_.edges(data="strength"):
+        assert strength is None if tuple(edge) in required else strength > 0
+    model.plot()
 
 
 def test_a_penalty_that_forbids_leaves_the_strength_unknown(data):
