@@ -1,9 +1,7 @@
 """`Logistic` reaches the optimum of scikit-learn's objective."""
 
-import copy
 import tracemalloc
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,13 +13,15 @@ from sklearn.linear_model import LogisticRegression
 from pmdc import GBNC
 from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
-from pmdc.learners import LocalTask, Logistic, make_learner
+from pmdc.learners import Logistic, make_learner
 from pmdc.learners.clones import EstimatorLearner
 from pmdc.learners.inputs import Affine
-from pmdc.learners.logistic.logistic import LogisticLearner
-from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import TINY
-from pmdc.learners.starts import WarmStarts
+from pmdc.learners.logistic import LogisticLearner
+from pmdc.learners.options import Options
+from pmdc.learners.protocols import best_C
+from pmdc.learners.registry import ENGINES
+from pmdc.learners.smoothing import TINY
+from pmdc.learners.tasks import local_task, root_task
 from problems import numbers
 
 
@@ -51,8 +51,7 @@ def fit(X, y, weights, C, tol=1e-9):
     """Coefficients and intercepts of the inputs as they are, in scikit-learn's form."""
     learner = LogisticLearner(LogisticRegression(C=C), numbers(X), weights)
     learner.tol = tol
-    rows = Partition(np.empty((len(y), 0), dtype=int), (), ())
-    models = learner.fit(LocalTask(0, y, int(y.max()) + 1, rows))
+    models = learner.fit(root_task(0, y, int(y.max()) + 1))
     coef, intercept = learner.unrotate(models.coef[:, 1:]), models.coef[:, 0]
     intercept = intercept - coef @ learner.affine.shift
     return (coef[1:], intercept[1:]) if len(coef) == 2 else (coef, intercept)
@@ -108,7 +107,7 @@ def parts(n=600, d=6, seed=0, sizes=(3, 3, 4, 2)):
 
 
 def task(codes, sizes, parents):
-    return LocalTask(0, codes[:, 0], sizes[0], Partition(codes, parents, sizes))
+    return local_task(0, Family(parents), codes, sizes)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # scikit-learn's, at such a tolerance
@@ -118,8 +117,8 @@ def test_the_engine_is_the_loop(C, weighted):
     X, codes, sizes = parts()
     weights = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X)) if weighted else np.ones(len(X))
     plain = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-    engine = make_learner(plain, numbers(X), weights, weighted=weighted)
-    loop = EstimatorLearner(plain, numbers(X), weights, weighted=weighted)
+    engine = make_learner(plain, numbers(X), weights, options=Options(weighted=weighted))
+    loop = EstimatorLearner(plain, numbers(X), weights, options=Options(weighted=weighted))
     assert isinstance(engine, LogisticLearner)
     for parents in [(), (1,), (1, 2), (1, 2, 3)]:
         t = task(codes, sizes, parents)
@@ -140,8 +139,8 @@ def test_parts_with_fewer_rows_than_inputs(C):
     X[codes[:, 1] == 1] = X[codes[:, 1] == 1][:4].repeat(10, axis=0)[: (codes[:, 1] == 1).sum()]
     weights = rng.uniform(0.5, 2.0, size=260)
     plain = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-    engine = make_learner(plain, numbers(X), weights, weighted=True)
-    loop = EstimatorLearner(plain, numbers(X), weights, weighted=True)
+    engine = make_learner(plain, numbers(X), weights, options=Options(weighted=True))
+    loop = EstimatorLearner(plain, numbers(X), weights, options=Options(weighted=True))
     t = task(codes, sizes, (1,))
     assert {size < 45 for size in np.bincount(codes[:, 1])} == {True, False}
     a = engine.fit(t).log_proba(engine.prepare(numbers(X)), t.partition.part)
@@ -149,59 +148,35 @@ def test_parts_with_fewer_rows_than_inputs(C):
     np.testing.assert_allclose(np.exp(a), np.exp(b), atol=2e-4)
 
 
-def test_families_start_from_those_that_differ_by_one_parent():
-    family = Family((1,), (2, 3))
-    near = [Family((), (2, 3)), Family((1,), (2,)), Family((1,), (2, 3, 4))]
-    far = [Family((1, 2), (3,)), Family((1, 4), (2, 3)), Family((1,), (2, 4)), Family((), (2, 3, 4)), Family((1,))]
-    start = SimpleNamespace(nbytes=8)
-    for kept in [*near, *far]:
-        starts = WarmStarts()
-        starts.keep([(0, kept)], [-1.0], [start])
-        assert starts.find(0, family) is (start if kept in near else None)
-        assert starts.find(1, family) is None
-
-
-@pytest.mark.parametrize("parents", [(), (1,)])
-def test_a_start_with_an_input_more_changes_nothing_but_the_way(parents):
+@pytest.mark.parametrize("inputs", [(), (3,)])
+def test_the_start_changes_nothing_but_the_way(inputs):
     X, codes, sizes = parts()
-    learner = make_learner(Logistic(C=10.0), numbers(X), np.ones(len(X)), weighted=False)
-    _, start = learner.log_likelihood_from(local_task(codes, sizes, parents, (2, 3)), None)
-    for inputs in [(3,), (2,), ()]:
-        t = local_task(codes, sizes, parents, inputs)
+    learner = make_learner(Logistic(C=10.0), numbers(X), np.ones(len(X)))
+    for coarse, fine in [((), (1,)), ((1,), (1, 2)), ((2,), (1, 2)), ((), (1, 2))]:
+        t, coarser = (local_task(0, Family(partition, inputs), codes, sizes) for partition in (fine, coarse))
+        start = learner.start(coarser, None)
+        value, same = learner.log_likelihood_from(coarser, None)
+        assert value == learner.log_likelihood(coarser)
+        np.testing.assert_array_equal(same.coef, start.coef)
         warm, _ = learner.log_likelihood_from(t, start)
         assert warm == pytest.approx(learner.log_likelihood(t), rel=1e-5)
-        held, _ = learner.leave_one_out(t, start)
-        np.testing.assert_allclose(held, learner.leave_one_out(t)[0], atol=1e-3)
 
 
-def test_the_start_changes_nothing_but_the_way():
-    X, codes, sizes = parts()
-    learner = make_learner(Logistic(C=10.0), numbers(X), np.ones(len(X)), weighted=False)
-    for coarse, fine in [((), (1,)), ((1,), (1, 2)), ((2,), (1, 2)), ((1, 3), (1, 2, 3)), ((), (1, 2, 3))]:
-        _, start = learner.log_likelihood_from(task(codes, sizes, coarse), None)
-        warm, _ = learner.log_likelihood_from(task(codes, sizes, fine), start)
-        assert warm == pytest.approx(learner.log_likelihood(task(codes, sizes, fine)), rel=1e-5)
-
-
-def test_a_path_of_strengths():
+def test_a_path_of_C():
     X, codes, sizes = parts()
     t = task(codes, sizes, (1,))
-    learner = make_learner(Logistic(C="auto"), numbers(X), np.ones(len(X)), weighted=False)
-    part = t.partition.part
+    learner = make_learner(Logistic(C="auto"), numbers(X), np.ones(len(X)))
     seen = []
 
-    def score(own, start):
-        models, start = own.fit_from(t, start)
-        C = 1 / own.ridge
-        alone = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)), weighted=False).fit(t)
-        np.testing.assert_allclose(
-            np.exp(models.log_proba(learner.X, part)), np.exp(alone.log_proba(learner.X, part)), atol=1e-3
-        )
+    def score(C, start):
+        value, start = learner.with_C(C).log_likelihood_from(t, start)
+        alone = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)))
+        assert value == pytest.approx(alone.log_likelihood(t), rel=1e-5)
         seen.append(C)
         return -abs(np.log(C / 0.1)), start
 
-    assert learner.choose_strength(score)[1] == 0.1
-    np.testing.assert_allclose(seen, [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1])  # two that are worse are enough
+    assert best_C(score) == (pytest.approx(0.0), 0.1)
+    assert seen == [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1]  # two that are worse are enough
 
 
 def test_both_paths_choose_the_same_network(monkeypatch):
@@ -209,7 +184,7 @@ def test_both_paths_choose_the_same_network(monkeypatch):
     estimator = LogisticRegression(tol=1e-8, max_iter=1000)
     settings = {"criterion": "bic", "conditioning": "partition"}
     engine = GBNC(estimator, **settings).fit(data.X, data.Y)
-    monkeypatch.setattr("pmdc.learners._is_plain_logistic", lambda estimator: False)
+    monkeypatch.setattr("pmdc.learners.registry.ENGINES", ENGINES[-1:])
     loop = GBNC(estimator, **settings).fit(data.X, data.Y)
     assert engine.structure_.parents == loop.structure_.parents
     assert engine.structure_.score == pytest.approx(loop.structure_.score, rel=1e-6)
@@ -227,7 +202,7 @@ def test_both_paths_choose_the_same_network(monkeypatch):
     ],
 )
 def test_other_settings_take_the_generic_path(estimator):
-    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4), weighted=False)
+    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4))
     assert isinstance(learner, EstimatorLearner)
 
 
@@ -297,8 +272,8 @@ def test_separable_parts_without_a_penalty_have_a_score_of_zero():
 @pytest.mark.parametrize(("C", "m", "d"), [(1.0, 3, 5), (100.0, 10, 80), (1e-3, 15, 4), (np.inf, 3, 2)])
 def test_a_bad_start_does_no_harm(amplitude, C, m, d):
     X, y = problem("plain", 300, d, m)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(300), weighted=False)
-    t = LocalTask(0, y, m, Partition(np.empty((300, 0), dtype=int), (), ()))
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(300))
+    t = root_task(0, y, m)
     expected, start = learner.log_likelihood_from(t, None)
     bad = np.random.default_rng(0).normal(size=start.coef.shape) * amplitude
     value, _ = learner.log_likelihood_from(t, replace(start, coef=bad.astype(np.float32)))
@@ -352,234 +327,287 @@ def test_equal_rows_stay_equal_for_the_paper():
         codes[:2] = [[0, 0], [1, 0]]
         X = rng.normal(size=(n, d))
         X[codes[:, 1] == 0] = X[0]
-        learner = make_learner(LogisticRegression(), numbers(X), np.ones(n), weighted=False, backoff="paper")
+        learner = make_learner(LogisticRegression(), numbers(X), np.ones(n), options=Options(backoff="paper"))
         assert learner.fit(task(codes, (2, 2), (1,))).uniform.tolist() == [True, False]
 
 
-def local_task(codes, sizes, parents, inputs=()):
-    """The first column given others that divide the rows and others that are inputs."""
-    own = {"inputs": inputs, "input_codes": codes[:, inputs], "input_sizes": tuple(sizes[p] for p in inputs)}
-    return LocalTask(0, codes[:, 0], sizes[0], Partition(codes, parents, sizes), **(own if inputs else {}))
+# Cross-validation -----------------------------------------------------------------------------------------------
 
 
-def own_state(models, learner, t, codes, rows):
-    part = t.partition.configurations.find(codes[rows])[:, 0]
-    inputs = None if t.input_codes is None else codes[rows][:, t.inputs]
-    return models.log_proba(learner.X[rows], part, inputs)[np.arange(len(rows)), codes[rows, 0]]
+def dealt(n, n_folds=5, seed=1):
+    return np.random.default_rng(seed).permutation(n) % n_folds
 
 
-def refitted(learner, codes, sizes, parents, inputs=(), rows=None):
-    """log P(own state) of rows by models that are fitted without them, one at a time; the preparation stays."""
-    joining = learner.joining(local_task(codes, sizes, parents, inputs))
-    rows = np.arange(len(codes)) if rows is None else rows
-    answers = []
-    for i in rows:
-        others = np.arange(len(codes)) != i
-        fewer = copy.copy(learner)
-        fewer.X, fewer.sample_weight = learner.X[others], learner.sample_weight[others]
-        fewer.joining = lambda task: joining
-        t = local_task(codes[others], sizes, parents, inputs)
-        answers.append(own_state(fewer.fit(t), learner, t, codes, np.array([i]))[0])
-    return np.array(answers)
+def standardised(X, weights):
+    mean = np.average(X, axis=0, weights=weights)
+    width = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    return (X - mean) / np.where(width > 1e-12, width, 1.0)
 
 
-def compare(learner, codes, sizes, parents, inputs=(), rows=None, error=0.02, correlation=0.99):
-    rows = np.arange(len(codes)) if rows is None else rows
-    t = local_task(codes, sizes, parents, inputs)
-    with_row = own_state(learner.fit(t), learner, t, codes, rows)
-    approximate = learner.leave_one_out(t)[0][rows]
-    exact = refitted(learner, codes, sizes, parents, inputs, rows)
-    np.testing.assert_array_equal(np.isinf(approximate), np.isinf(exact))
-    some = np.isfinite(exact)
-    assert (approximate <= with_row + 1e-9).all()
-    assert approximate[some].sum() == pytest.approx(exact[some].sum(), rel=error)
-    assert np.corrcoef(approximate[some], exact[some])[0, 1] > correlation
+def by_scikit_learn(X, codes, sizes, family, fold, weights, C):
+    """log P(own state) of each row, by a refit of its part without its fold; inputs are scaled over all rows."""
+    indicators = [codes[:, [p]] == np.arange(sizes[p]) for p in family.inputs]
+    Z, y = standardised(np.hstack([*indicators, X, np.zeros((len(X), 1))]), weights), codes[:, 0]
+    out = np.full(len(X), -np.inf)
+    cells = np.column_stack([fold, codes[:, list(family.partition)]])
+    for cell in np.unique(cells, axis=0):
+        held = np.flatnonzero((cells == cell).all(axis=1))
+        rest = np.flatnonzero((cells[:, 1:] == cell[1:]).all(axis=1) & (fold != cell[0]))
+        states = np.unique(y[rest])
+        held = held[np.isin(y[held], states)]
+        if len(held) and len(states) == 1:
+            out[held] = 0.0
+        elif len(held):
+            plain = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+            scores = plain.fit(Z[rest], y[rest], weights[rest]).decision_function(Z[held]).reshape(len(held), -1)
+            if len(states) == 2:
+                scores = np.hstack([np.zeros_like(scores), scores])
+            own = log_softmax(scores, axis=1)[np.arange(len(held)), np.searchsorted(states, y[held])]
+            out[held] = np.maximum(own, TINY)
+    return out
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize(
-    ("m", "parents", "inputs", "weighted", "kind"),
-    [
-        (2, (), (), False, "plain"),
-        (3, (), (), True, "plain"),
-        (5, (), (), False, "plain"),
-        (2, (1,), (), True, "plain"),
-        (3, (1,), (), False, "plain"),
-        (3, (), (1,), True, "plain"),
-        (3, (2,), (1,), False, "plain"),
-        (2, (), (), False, "separable"),
-        (3, (), (), False, "separable"),
-    ],
-)
-def test_leave_one_out_is_a_refit_without_the_row(m, parents, inputs, weighted, kind, C):
-    n = 120
-    X, y = problem(kind, n, 2, m)
-    rng = np.random.default_rng(1)
-    codes, sizes = np.column_stack([y, rng.integers(0, 3, n), rng.integers(0, 2, n)]), (m, 3, 2)
-    weights = rng.uniform(0.25, 1.0, size=n) if weighted else np.ones(n)
-    learner = make_learner(Logistic(C=C), numbers(X), weights, weighted=weighted)
-    compare(learner, codes, sizes, parents, inputs, error=0.01)
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "m", "C", "error"),
-    [
-        (300, 3, 15, 1.0, 0.02),
-        (300, 3, 15, 100.0, 0.02),
-        (400, 80, 10, 0.1, 0.02),
-        (600, 510, 3, 0.01, 0.02),
-        (900, 340, 4, 1.0, 0.02),
-        (1050, 1010, 2, 0.01, 0.02),
-        (400, 180, 2, 100.0, 0.02),
-        (500, 200, 2, 1000.0, 0.02),
-        (350, 100, 3, 1e4, 0.02),
-    ],
-)
-def test_leave_one_out_with_many_coefficients_or_states(n, d, m, C, error):
-    """Many states; 200 to 1020 coefficients.
-
-    Then parts with two or three rows for each coefficient, most of which change by much, under weak penalties.
-    """
-    X, y = problem("plain", n, d, m)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
-    compare(learner, y[:, None], (m,), (), rows=np.arange(0, n, n // 8), error=error)
-
-
-@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
-def test_leave_one_out_of_rows_with_rare_values(C):
-    """Values of one row, and of two that agree or contradict each other: without one, the other decides alone."""
-    n = 600
-    X, y = problem("plain", n, 3, 3)
-    rare = np.zeros(n, dtype=int)
-    rare[:8] = [1, 2, 3, 3, 4, 4, 5, 5]
-    codes, sizes = np.column_stack([y, rare]), (3, 6)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
-    compare(learner, codes, sizes, (), (1,), rows=np.r_[:8, 8:n:40], error=0.01)
-
-
-@pytest.mark.parametrize(("C", "error"), [(1.0, 0.02), (100.0, 0.02), (1e4, 0.1)])
-def test_leave_one_out_of_many_rows_with_rare_values(C, error):
-    n = 1500
-    X, y = problem("plain", n, 3, 3)
-    rare = np.zeros(n, dtype=int)
-    rare[:24] = 1 + np.arange(24) // 2
-    codes, sizes = np.column_stack([y, rare]), (3, 13)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
-    compare(learner, codes, sizes, (), (1,), rows=np.r_[:24, 24:n:70], error=error)
-
-
-@pytest.mark.parametrize("C", [1.0, 100.0])
-def test_leave_one_out_where_all_values_are_rare(C):
-    """Too many rows would have to go on: folds are left out instead, which promise no more."""
-    rng = np.random.default_rng(0)
-    n, values = 2000, 400
-    X, y = problem("plain", n, 3, 3)
-    codes, sizes = np.column_stack([y, np.r_[np.arange(values), rng.integers(0, values, n - values)]]), (3, values)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), weighted=False)
-    rows = np.arange(0, n, 40)
-    answer = learner.leave_one_out(local_task(codes, sizes, (), (1,)))[0][rows]
-    assert 0.9 < answer.sum() / refitted(learner, codes, sizes, (), (1,), rows).sum() < 1.2
-
-
-@pytest.mark.parametrize(("C", "parents"), [(1.0, (1,)), (100.0, ())])
-def test_where_there_are_too_many_coefficients_folds_are_left_out(C, parents, monkeypatch):
-    monkeypatch.setattr("pmdc.learners.logistic.logistic._MOST", 2)
-    X, y = problem("plain", 120, 2, 3)
-    codes, sizes = np.column_stack([y, np.r_[2, np.arange(119) % 2]]), (3, 3)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(120), weighted=False)
-    t = local_task(codes, sizes, parents)
-    own = learner.leave_one_out(t)[0]
-    group = codes[:, 0] + 3 * codes[:, 1] * bool(parents)
-    order = np.argsort(group, kind="stable")
-    fold = np.empty(120, dtype=int)
-    fold[order] = np.arange(120) % 5
-    for number in range(5):
+def by_the_learner(learner, codes, sizes, family, fold):
+    """The same by the learner itself on the rows that are left; inputs would be scaled over these alone."""
+    assert not family.inputs
+    out = np.empty(len(codes))
+    for number in np.unique(fold):
         seen, held = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        some = local_task(codes[seen], sizes, parents)
-        part = some.partition.configurations.find(codes[held])[:, 0]
-        expected = learner.on(seen).fit(some).log_proba(learner.X[held], part)[np.arange(len(held)), codes[held, 0]]
-        known = part >= 0  # the only row of its part
-        np.testing.assert_allclose(np.exp(own[held][known]), np.exp(expected[known]), atol=1e-4)
-        assert np.isneginf(own[held][~known]).all()
+        t = local_task(0, family, codes[seen], sizes)
+        part = t.partition.configurations.find(codes[held])[:, 0]
+        out[held] = learner.on(seen).fit(t).log_proba(learner.X[held], part)[np.arange(len(held)), codes[held, 0]]
+    return out
 
 
-def test_perfect_parts_without_a_penalty_are_not_believed():
+def held_out(learner, codes, sizes, family, fold, start=None):
+    return learner.cross_validate(local_task(0, family, codes, sizes), fold, start)[0]
+
+
+def assert_same(own, expected, rtol=1e-3, atol=1e-3):
+    np.testing.assert_array_equal(np.isneginf(own), np.isneginf(expected))
+    known = np.isfinite(expected)
+    np.testing.assert_allclose(own[known], expected[known], rtol=rtol, atol=atol)
+
+
+def small_table(m, n=240, d=3, kind="plain"):
+    X, y = problem(kind, n, d, m)
+    rng = np.random.default_rng(1)
+    return X, np.column_stack([y, rng.integers(0, 3, n), rng.integers(0, 2, n)]), (m, 3, 2)
+
+
+FAMILIES = [Family(()), Family((1,)), Family((1, 2)), Family((), (1,)), Family((2,), (1,))]
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize(("m", "weighted"), [(2, True), (3, False), (15, True)])
+def test_cross_validation_is_a_refit_without_each_fold(m, weighted, family, C):
+    X, codes, sizes = small_table(m)
+    weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X)) if weighted else np.ones(len(X))
+    learner = make_learner(Logistic(C=C), numbers(X), weights)
+    expected = by_scikit_learn(X, codes, sizes, family, dealt(240), weights, C)
+    if m == 15 and family.partition:
+        assert np.isneginf(expected).any()  # states that the rest of a part does not have
+    assert_same(held_out(learner, codes, sizes, family, dealt(240)), expected)
+
+
+@pytest.mark.filterwarnings("ignore:The inner solver of NewtonCholeskySolver")  # indicators add up to 1
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("family", [Family(()), Family((1,)), Family((), (1,))], ids=str)
+def test_cross_validation_without_a_penalty(m, family):
+    X, codes, sizes = small_table(m)
+    learner = make_learner(Logistic(C=np.inf), numbers(X), np.ones(len(X)))
+    expected = by_scikit_learn(X, codes, sizes, family, dealt(240), np.ones(240), np.inf)
+    assert_same(held_out(learner, codes, sizes, family, dealt(240)), expected)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize("backoff", ["parents", "none"])
+@pytest.mark.parametrize("estimator", [Logistic, LogisticRegression])
+def test_cross_validation_is_what_the_learner_answers_without_each_fold(estimator, backoff, C):
+    X, codes, sizes = small_table(3)
+    learner = make_learner(estimator(C=C), numbers(X), np.ones(len(X)), options=Options(backoff=backoff))
+    for family in [Family(()), Family((1,)), Family((1, 2))]:
+        expected = by_the_learner(learner, codes, sizes, family, dealt(240))
+        assert_same(held_out(learner, codes, sizes, family, dealt(240)), expected)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize(
+    ("n", "d", "m", "family"),
+    [
+        (160, 40, 3, Family((1, 2))),  # parts with fewer rows than inputs
+        (160, 40, 2, Family((1,), (2,))),
+        (60, 6, 3, Family((1, 2))),  # parts with about ten rows
+        (500, 120, 6, Family(())),  # more coefficients than one factor may have
+        (700, 310, 3, Family((), (1,))),
+        (400, 60, 14, Family(())),  # more states than one factor may have
+    ],
+)
+def test_cross_validation_with_few_rows_or_many_coefficients(n, d, m, family, C):
+    X, codes, sizes = small_table(m, n, d)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n))
+    expected = by_scikit_learn(X, codes, sizes, family, dealt(n), np.ones(n), C)
+    assert_same(held_out(learner, codes, sizes, family, dealt(n)), expected)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("m", [2, 3])
+def test_cross_validation_of_separable_parts(m, C):
+    X, codes, sizes = small_table(m, 120, kind="separable")
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(120))
+    for family in [Family(()), Family((1,))]:
+        expected = by_scikit_learn(X, codes, sizes, family, dealt(120), np.ones(120), C)
+        assert_same(held_out(learner, codes, sizes, family, dealt(120)), expected)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize(("n", "d", "m"), [(60, 20, 2), (60, 3, 3), (200, 20, 4), (300, 2, 14)])
+def test_a_row_is_scored_by_models_that_have_not_seen_it(n, d, m, C):
+    """Whatever states the rows of a fold have, the models without it are the same: their answers add up to 1."""
+    rng = np.random.default_rng(0)
+    X, y, fold = rng.normal(size=(n, d)), np.arange(n) % m, dealt(n, 3)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n), options=Options(backoff="none"))
+    for number in range(3):
+        held, total = fold == number, np.zeros(n)
+        for shift in range(m):
+            states = np.where(held, (y + shift) % m, y)
+            total += np.exp(held_out(learner, states[:, None], (m,), Family(()), fold))
+        np.testing.assert_allclose(total[held], 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("family", [Family((1,)), Family((), (1,))], ids=str)
+def test_perfect_fits_without_a_penalty_are_not_believed(family):
     rng = np.random.default_rng(0)
     codes, sizes = np.column_stack([rng.integers(0, 2, 150), rng.integers(0, 5, 150)]), (2, 5)
-    learner = make_learner(Logistic(C=np.inf), numbers(rng.normal(size=(150, 20))), np.ones(150), weighted=False)
-    t = local_task(codes, sizes, (1,))
-    assert learner.log_likelihood(t) > -0.1
-    assert learner.leave_one_out(t)[0].sum() < 150 * np.log(0.5)
+    learner = make_learner(Logistic(C=np.inf), numbers(rng.normal(size=(150, 150))), np.ones(150))
+    assert learner.log_likelihood(local_task(0, family, codes, sizes)) > -0.1
+    assert held_out(learner, codes, sizes, family, dealt(150)).sum() < 150 * np.log(0.5)
 
 
-@pytest.mark.parametrize("C", [100.0, 1e4])
-def test_the_start_of_rows_with_rare_values_changes_nothing_but_the_way(C, data_dir):
-    data = load("flare1", data_dir)
-    codes = np.column_stack([data.Y[column].cat.codes for column in data.Y]).astype(np.int64)
-    sizes = tuple(len(data.Y[column].cat.categories) for column in data.Y)
-    learner = make_learner(Logistic(C=C), numbers(np.zeros((len(codes), 0))), np.ones(len(codes)), weighted=False)
-    for parents in [(), (2,)]:
-        t = local_task(codes, sizes, parents, (1, 2))
-        expected = learner.leave_one_out(t)[0]
-        for coarse, inputs in [((), (1,)), ((), (2,)), ((), (1, 2)), (parents, (1,))]:
-            start = learner.leave_one_out(local_task(codes, sizes, coarse, inputs))[1]
-            np.testing.assert_allclose(learner.leave_one_out(t, start)[0], expected, atol=0.05)
+def rare_table(n):
+    """Thirty values that one row has, fifteen that two rows in different folds have, and one that all others have."""
+    X, y = problem("plain", n, 3, 3)
+    rare, fold = np.zeros(n, dtype=int), dealt(n)
+    rare[:30], rare[30:60] = 1 + np.arange(30), 31 + np.arange(30) // 2
+    fold[30:60] = np.arange(30) % 2
+    return X, np.column_stack([y, rare]), (3, 46), fold
 
 
-@pytest.mark.parametrize("C", [0.1, 100.0])
-def test_leave_one_out_of_parts_with_fewer_rows_than_inputs(C):
-    rng = np.random.default_rng(0)
-    codes, sizes = np.column_stack([rng.integers(0, 3, 160), rng.integers(0, 8, 160)]), (3, 8)
-    X = rng.normal(size=(160, 40)) + codes[:, [0]] * rng.normal(size=40)
-    learner = make_learner(Logistic(C=C), numbers(X), np.ones(160), weighted=False)
-    compare(learner, codes, sizes, (1,), rows=np.arange(0, 160, 2), error=0.02)
+STALE = "minimise stops by the gain that the factor of all rows promises, which is too little where a value has left"
 
 
-def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():
-    rng = np.random.default_rng(1)
-    X, y = problem("plain", 120, 2, 3)
-    codes, sizes = np.column_stack([y, rng.integers(0, 3, 120)]), (3, 3)
-    times = rng.integers(1, 4, 120)
+@pytest.mark.parametrize(
+    ("n", "C"),
+    [
+        (600, 1.0),
+        (600, 100.0),
+        (5000, 1.0),
+        pytest.param(5000, 100.0, marks=pytest.mark.xfail(strict=True, reason=STALE)),
+        pytest.param(600, 1e4, marks=pytest.mark.xfail(strict=True, reason=STALE)),
+        pytest.param(5000, 1e4, marks=pytest.mark.xfail(strict=True, reason=STALE)),
+    ],
+)
+def test_cross_validation_of_rare_values(n, C):
+    """A value that no other row has says nothing of its row, however well all rows together fit it."""
+    X, codes, sizes, fold = rare_table(n)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n))
+    own = held_out(learner, codes, sizes, Family((), (1,)), fold)
+    expected = by_scikit_learn(X, codes, sizes, Family((), (1,)), fold, np.ones(n), C)
+    for rows in (slice(0, 30), slice(30, 60), slice(60, None)):
+        assert own[rows].sum() == pytest.approx(expected[rows].sum(), rel=0.01)
+
+
+def test_cross_validation_where_a_state_or_a_part_is_in_one_fold():
+    y = np.array([0] * 10 + [1] * 9 + [2] + [1] * 5 + [0] * 3 + [0, 1, 0, 1])
+    part = np.array([0] * 20 + [1] * 5 + [2] * 3 + [3] * 4)
+    fold = np.array([0, 1] * 10 + [0, 1, 0, 1, 0] + [1] * 3 + [0, 0, 1, 1])
+    X = np.random.default_rng(0).normal(size=(32, 2))
+    for C in (1.0, np.inf):
+        own = held_out(
+            make_learner(Logistic(C=C), numbers(X), np.ones(32)), np.column_stack([y, part]), (3, 4), Family((1,)), fold
+        )
+        assert (own[:19] < 0).all()
+        assert np.isfinite(own[:19]).all()
+        assert own[19] == -np.inf  # the only row with its state
+        assert own[20:25].tolist() == [0.0] * 5  # a part with one state
+        assert np.isneginf(own[25:28]).all()  # a part without rows in other folds
+        assert np.isfinite(own[28:]).all()
+
+
+def test_each_state_in_a_fold_of_its_own():
+    """Without its fold a part has one state, and never the row's own."""
+    y = np.array([0, 1] * 10)
+    learner = make_learner(Logistic(), numbers(np.random.default_rng(0).normal(size=(20, 2))), np.ones(20))
+    assert np.isneginf(held_out(learner, y[:, None], (2,), Family(()), y)).all()
+
+
+def test_cross_validation_of_uniform_parts():
+    """Rows without which a part would be uniform do not make it so."""
+    codes = np.array([[0, 0], [1, 0], [0, 0], [1, 0], [0, 1], [1, 1], [0, 1], [1, 1]])
+    X = np.array([[1.0], [1.0], [1.0], [1.0], [1.0], [2.0], [3.0], [4.0]])
+    learner = make_learner(LogisticRegression(), numbers(X), np.ones(8), options=Options(backoff="paper"))
+    own = held_out(learner, codes, (2, 2), Family((1,)), np.array([0, 0, 1, 1, 0, 0, 1, 1]))
+    np.testing.assert_array_equal(own[:4], -np.log(2))
+    assert np.isfinite(own[4:]).all()
+    assert not np.isclose(own[4:], -np.log(2)).any()
+
+
+def test_weights_are_repetitions_in_the_same_fold():
+    X, codes, sizes = small_table(3, 120)
+    times, fold = np.random.default_rng(1).integers(1, 4, 120), dealt(120)
     rows, first = np.repeat(np.arange(120), times), np.cumsum(times) - times
-    for parents, inputs in [((), ()), ((1,), ()), ((), (1,))]:
-        learner = make_learner(Logistic(), numbers(X), times.astype(float), weighted=True)
-        longer = make_learner(Logistic(), numbers(X[rows]), np.ones(len(rows)), weighted=False)
-        answer = learner.leave_one_out(local_task(codes, sizes, parents, inputs))[0]
-        expected = longer.leave_one_out(local_task(codes[rows], sizes, parents, inputs))[0][first]
-        np.testing.assert_allclose(answer, expected, atol=2e-3)
+    learner = make_learner(Logistic(), numbers(X), times.astype(float))
+    longer = make_learner(Logistic(), numbers(X[rows]), np.ones(len(rows)))
+    for family in FAMILIES:
+        expected = held_out(longer, codes[rows], sizes, family, fold[rows])[first]
+        assert_same(held_out(learner, codes, sizes, family, fold), expected)
 
 
-@pytest.mark.parametrize(("name", "every"), [("emotions", 15), ("edm", 1)])
-@pytest.mark.parametrize(("C", "error"), [(1e4, 0.01), (100.0, 0.01), (1.0, 0.01), (0.01, 0.003)])
-def test_leave_one_out_of_real_tables(name, every, C, error, data_dir):
-    data = load(name, data_dir)
-    codes = np.column_stack([data.Y[column].cat.codes for column in data.Y]).astype(np.int64)
-    sizes = tuple(len(data.Y[column].cat.categories) for column in data.Y)
-    learner = make_learner(Logistic(C=C), numbers(data.X.to_numpy(float)), np.ones(len(codes)), weighted=False)
-    for parents in [(), (1,)]:
-        compare(learner, codes, sizes, parents, rows=np.arange(0, len(codes), every), error=error)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize("m", [2, 3, 15])
+def test_cross_validation_does_not_depend_on_the_start(m, C):
+    X, codes, sizes = small_table(m)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)))
+    for partition, inputs in [((1,), ()), ((1, 2), ()), ((2,), (1,))]:
+        family = Family(partition, inputs)
+        expected, own = learner.cross_validate(local_task(0, family, codes, sizes), dealt(240), None)
+        _, coarser = learner.cross_validate(local_task(0, Family((), inputs), codes, sizes), dealt(240), None)
+        bad = np.random.default_rng(0).normal(size=own.coef.shape).astype(np.float32)
+        starts = [own, coarser, replace(own, coef=bad), replace(own, coef=1e6 * bad)]
+        if np.isfinite(C):
+            starts.append(learner.with_C(C / 10).start(local_task(0, family, codes, sizes), None))
+        for start in starts:
+            assert_same(held_out(learner, codes, sizes, family, dealt(240), start), expected)
+            if np.isinf(C):  # without a penalty a start could leave something behind for ever
+                np.testing.assert_array_equal(held_out(learner, codes, sizes, family, dealt(240), start), expected)
 
 
-def test_leave_one_out_where_a_state_or_a_part_has_one_row():
-    rng = np.random.default_rng(0)
-    y = np.array([0] * 10 + [1] * 9 + [2] + [1] * 5 + [0])
-    part = np.array([0] * 20 + [1] * 5 + [2])
-    codes = np.column_stack([y, part])
-    learner = make_learner(Logistic(), numbers(rng.normal(size=(26, 2))), np.ones(26), weighted=False)
-    own = learner.leave_one_out(task(codes, (3, 3), (1,)))[0]
-    assert np.isfinite(own[:19]).all()
-    assert (own[:19] < 0).all()
-    assert own[[19, 25]].tolist() == [-np.inf, -np.inf]
-    assert own[20:25].tolist() == [0.0] * 5
+@pytest.mark.parametrize("inputs", [(), (1,)])
+def test_cross_validation_returns_the_start_of_a_fit(inputs):
+    X, codes, sizes = small_table(3)
+    learner = make_learner(Logistic(), numbers(X), np.ones(len(X)))
+    t = local_task(0, Family((2,), inputs), codes, sizes)
+    start = learner.cross_validate(t, dealt(240), None)[1]
+    np.testing.assert_array_equal(start.coef, learner.start(t, None).coef)
+    np.testing.assert_array_equal(start.coef, learner.fit(t).coef.astype(np.float32))
 
 
-def test_leave_one_out_of_uniform_parts():
-    codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [0, 1], [1, 1]])
-    X = np.array([[1.0], [1.0], [1.0], [2.0], [3.0], [4.0]])
-    learner = make_learner(LogisticRegression(), numbers(X), np.ones(6), weighted=False, backoff="paper")
-    own = learner.leave_one_out(task(codes, (2, 2), (1,)))[0]
-    np.testing.assert_allclose(own[:2], -np.log(2))
-    assert np.isfinite(own[2:]).all()
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4, np.inf])
+def test_cross_validation_repeats_to_the_bit(C):
+    X, codes, sizes = small_table(3)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)))
+    first = [held_out(learner, codes, sizes, family, dealt(240)) for family in FAMILIES]
+    again = [held_out(learner, codes, sizes, family, dealt(240)) for family in reversed(FAMILIES)]
+    for a, b in zip(first, reversed(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_names_of_the_folds_do_not_matter():
+    X, codes, sizes = small_table(3)
+    learner = make_learner(Logistic(), numbers(X), np.ones(len(X)))
+    own = held_out(learner, codes, sizes, Family((1,)), dealt(240))
+    np.testing.assert_array_equal(held_out(learner, codes, sizes, Family((1,)), 40 - 7 * dealt(240)), own)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -587,12 +615,53 @@ def test_leave_one_out_of_uniform_parts():
 @pytest.mark.parametrize(
     ("kind", "m", "d"), [("separable", 2, 3), ("collinear", 3, 5), ("plain", 3, 60), ("plain", 2, 0)]
 )
-def test_leave_one_out_is_finite_whatever_the_leverage(kind, m, d, C):
+def test_cross_validation_is_finite_whatever_the_leverage(kind, m, d, C):
     X, y = problem(kind, 40, max(d, 1), m)
-    y[: 2 * m] = np.tile(np.arange(m), 2)
-    learner = make_learner(Logistic(C=C), numbers(X[:, : d or 0]), np.ones(40), weighted=False)
-    t = LocalTask(0, y, m, Partition(np.empty((40, 0), dtype=int), (), ()))
-    own = learner.leave_one_out(t)[0]
+    y[: 4 * m] = np.tile(np.arange(m), 4)
+    learner = make_learner(Logistic(C=C), numbers(X[:, : d or 0]), np.ones(40))
+    fold = np.r_[np.arange(4 * m) // m % 2, np.arange(40 - 4 * m) % 2]
+    own = held_out(learner, y[:, None], (m,), Family(()), fold)
     assert (own >= TINY).all()
     assert (own <= 0).all()
-    np.testing.assert_array_equal(own, learner.leave_one_out(t)[0])
+
+
+def test_folds_that_do_not_converge_are_told_of():
+    X, codes, sizes = small_table(3)
+    learner = make_learner(Logistic(max_iter=1), numbers(X), np.ones(len(X)))
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations on 3 of 3 parts"):
+        held_out(learner, codes, sizes, Family((1,)), dealt(240))
+
+
+@pytest.mark.parametrize("name", ["emotions", "edm", "flare1"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0, 1e4])
+def test_cross_validation_of_real_tables(name, C, data_dir):
+    data = load(name, data_dir)
+    codes = np.column_stack([data.Y[column].cat.codes for column in data.Y]).astype(np.int64)
+    sizes = tuple(len(data.Y[column].cat.categories) for column in data.Y)
+    X, n = data.X.select_dtypes("number").to_numpy(float), len(codes)
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(n))
+    for family in [Family(()), Family((1,)), Family((), (1,))]:
+        expected = by_scikit_learn(X, codes, sizes, family, dealt(n), np.ones(n), C)
+        assert_same(held_out(learner, codes, sizes, family, dealt(n)), expected, rtol=3e-3)
+
+
+def test_C_is_chosen_by_rows_that_the_models_have_not_seen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 30))
+    noise = rng.integers(0, 2, 300)
+    signal = (X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=300) > 0).astype(int)
+    assert Logistic(C="auto").fit(X, noise).C_ <= 0.01
+    assert Logistic(C="auto").fit(X, signal).C_ >= 10.0
+    y = np.argmax(X[:, :3] + rng.gumbel(size=(300, 3)), axis=1)
+    chosen = Logistic(C="auto").fit(X, y)
+    assert 1e-3 <= chosen.C_ <= 1.0
+    np.testing.assert_allclose(chosen.predict_proba(X), Logistic(C=chosen.C_).fit(X, y).predict_proba(X), atol=1e-6)
+
+
+def test_C_is_the_same_for_weights_and_repetitions():
+    X, y = problem("plain", 120, 8, 3)
+    times = np.random.default_rng(0).integers(1, 5, 120)
+    weighted = Logistic(C="auto").fit(X, y, sample_weight=times)
+    repeated = Logistic(C="auto").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert weighted.C_ == repeated.C_
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
