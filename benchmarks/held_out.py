@@ -1,6 +1,6 @@
 """How families are scored by rows that their models have not seen: error against refits, CPU time, graphs and losses.
 
-    python benchmarks/held_out.py run --label NAME [--criterion auto] [--cv 5] [--parts refits,rare,tables] [--tables a,b]
+    python benchmarks/held_out.py run --label NAME [--criterion auto] [--cv 5] [--parts refits,rare,tables,ten] [--tables a,b]
     python benchmarks/held_out.py report
 
 Only the public interface is used, so that any version of pmdc can be measured (``PYTHONPATH=<other checkout>/src``).
@@ -9,6 +9,7 @@ Every finished cell is a line of ``results/held_out.csv`` and is not computed ag
 - refits: the score of every family with at most one class variable as parent, C = 1, beside n refits without one row.
 - rare: tables of 1,000 rows with 150 indicators that 5 of them have: which edges are found, the test log-loss.
 - tables: fold 0 of the shared tables: CPU time of the fit, the edges between class variables, the test losses.
+- ten: the same over all ten folds of the smaller tables.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ TABLES = [
     "rf1",
     "adult",
 ]
+SMALL = "edm enb flare1 flags voice wqanimals wqplants emotions waterquality".split()
 REFITS = ("edm", "flags", "flare1", "rare 0", "rare 1")
 N_RARE = 30
 
@@ -116,9 +118,14 @@ def rare(name: str, criterion: str, **options: Any) -> dict[str, Any]:
     return {"cpu": cpu, "edges": edges(model, Y), "log_loss": log_loss}
 
 
-def table(name: str, criterion: str, **options: Any) -> dict[str, Any]:
+def ten_folds(name: str, criterion: str, **options: Any) -> dict[str, Any]:
+    folds = [table(name, criterion, fold, **options) for fold in range(10)]
+    return {key: [cell[key] for cell in folds] for key in ("cpu", "log_loss", "hamming", "subset")}
+
+
+def table(name: str, criterion: str, fold: int = 0, **options: Any) -> dict[str, Any]:
     data = load(name)
-    test = data.folds[0]
+    test = data.folds[fold]
     train = np.setdiff1d(np.arange(len(data.X)), test)
     model, cpu = fit(data.X.iloc[train], data.Y.iloc[train], criterion=criterion, **LIMITS.get(name, {}), **options)
     X, Y = data.X.iloc[test], data.Y.iloc[test]
@@ -154,12 +161,12 @@ def run(options: argparse.Namespace) -> None:
     compile_all("cv" if options.criterion == "refits" else options.criterion)
     cells = finished()
     known = options.tables.split(",") if options.tables else None
-    names = {"refits": REFITS, "rare": [f"rare {i}" for i in range(N_RARE)], "tables": TABLES}
+    names = {"refits": REFITS, "rare": [f"rare {i}" for i in range(N_RARE)], "tables": TABLES, "ten": SMALL}
     for part in options.parts.split(","):
         for name in names[part]:
             if (options.label, part, name) in cells or (known is not None and name not in known):
                 continue
-            result = {"refits": refits, "rare": rare, "tables": table}[part](
+            result = {"refits": refits, "rare": rare, "tables": table, "ten": ten_folds}[part](
                 name, options.criterion, **({} if options.cv is None else {"cv": options.cv})
             )
             new = not RESULTS.exists()
@@ -176,6 +183,7 @@ def report() -> Iterator[str]:
     labels = list(dict.fromkeys(label for label, _, _ in cells if label != "refits"))
     yield from report_refits(cells, labels)
     yield from report_rare(cells, labels)
+    yield from report_ten(cells, labels)
     yield from report_tables(cells, labels)
 
 
@@ -215,6 +223,20 @@ def report_rare(cells: dict[Any, Any], labels: list[str]) -> Iterator[str]:
     yield ""
 
 
+def report_ten(cells: dict[Any, Any], labels: list[str]) -> Iterator[str]:
+    yield "| table | evaluator | Hamming % | subset 0/1 % | log-loss | CPU s a fit |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name in SMALL:
+        for label in labels:
+            cell = cells.get((label, "ten", name))
+            if cell is not None:
+                keys = ("hamming", "subset", "log_loss")
+                means = [(np.mean(cell[key]), np.std(cell[key], ddof=1) / np.sqrt(10)) for key in keys]
+                shown = " | ".join(f"{mean:.3f} ± {error:.3f}" for mean, error in means)
+                yield f"| {name} | {label} | {shown} | {np.mean(cell['cpu']):.2f} |"
+    yield ""
+
+
 def report_tables(cells: dict[Any, Any], labels: list[str]) -> Iterator[str]:
     yield "| table | evaluator | Hamming % | subset 0/1 % | log-loss | edges, and how many the first has not | CPU s |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -238,7 +260,7 @@ def main() -> None:
     parser.add_argument("action", choices=["run", "report"])
     parser.add_argument("--label")
     parser.add_argument("--criterion", default="auto")
-    parser.add_argument("--parts", default="refits,rare,tables")
+    parser.add_argument("--parts", default="refits,rare,tables,ten")
     parser.add_argument("--tables")
     parser.add_argument("--cv", type=int)
     options = parser.parse_args()

@@ -19,12 +19,13 @@ from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference import JointDistribution
 from pmdc.inference.junction_tree import MEMORY_BUDGET
-from pmdc.learn import LearnedNetwork, Settings, learn_network
+from pmdc.learn import LearnedNetwork, learn_network
 from pmdc.network.summary import named_conditioning, named_graph, named_scores
 from pmdc.scores import criteria
 from pmdc.scores.families import Plan, plan
 from pmdc.search import METHODS, Structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
+from pmdc.settings import Settings
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
@@ -37,8 +38,8 @@ class GBNC(MultiDimensionalClassifier):
 
     The structure is a DAG over the class variables in which discrete features may be parents too. Each class variable
     has probabilistic classifiers of the continuous features: one for each configuration of the parents that partition
-    the rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the limits
-    given here.
+    the rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the
+    limits given here.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class GBNC(MultiDimensionalClassifier):
         none; a function of a `pmdc.scores.criteria.Size` returns any other.
     conditioning : {"auto", "partition", "input"}, default="auto"
         How parents enter. "partition": they partition the rows, with models of its own for each configuration (the
-        paper). "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and each
-        discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
+        paper). "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and
+        each discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
         "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
     guard : float, default=2.0
         With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
@@ -122,8 +123,8 @@ class GBNC(MultiDimensionalClassifier):
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
         have the attributes ``conditioning``, "partition" or "input", and ``strength``, the score lost without the edge:
-        the score of the class variable's parents minus that of all but this one, or, where that was not scored, the same
-        for the largest subset of the parents for which it was; 0 if nothing is lost. Required edges have no strength.
+        the score of the class variable's parents minus that of all but this one, or, where that was not scored, the
+        same for the largest subset of the parents for which it was; 0 if nothing is lost. Required edges have none.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status, seconds.
     scores_ : dict

@@ -9,10 +9,8 @@ messages.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pmdc._support.parallel import workers
 from pmdc._support.progress import tell_phase
@@ -37,6 +35,7 @@ from pmdc.scores.regularisation import choose_C
 from pmdc.scores.scorer import Parallel, Scorer
 from pmdc.scores.training import TrainingScorer
 from pmdc.search import Structure, find_structure
+from pmdc.settings import Settings
 from pmdc.table.rows import TrainingRows
 
 _REMEDIES = {
@@ -45,44 +44,6 @@ _REMEDIES = {
     "interrupted": "Let it go on",
 }
 """What helps where the search of the structure stopped before its end."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a network is learned: `rules` and `names` of all nodes; `GBNC` says what the others mean."""
-
-    rules: Sequence[ParentRules]
-    names: Sequence[str]
-    estimator: Any
-    criterion: str | criteria.Penalty
-    conditioning: str
-    guard: float
-    cv: Any
-    prune: str | None
-    max_parents: int
-    max_candidates: int | None
-    search: str
-    time_limit: float | None
-    gap: float
-    callback: Callable[[Structure], Any] | None
-    backoff: str
-    memory_budget: int
-    n_jobs: int | None
-    random_state: Any
-    verbose: int
-
-    @property
-    def shrunk(self) -> bool:
-        """Whether local models are shrunk towards those of the coarser family."""
-        return self.backoff == "parents"
-
-    @property
-    def held_out(self) -> bool:
-        return criteria.is_held_out(self.criterion)
-
-    def say(self, message: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"[GBNC] {message}\n")
 
 
 class LearnedNetwork(NamedTuple):
@@ -124,7 +85,7 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
     with workers(settings.n_jobs, settings.say if settings.verbose else None) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
-        scored = _family_scoring(settings).run(scorer)
+        scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
         network = fit_network(scorer, families, settings.shrunk)
@@ -177,18 +138,6 @@ def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], floa
         return criteria.ask_penalty(settings.criterion, size, owner, settings.estimator)
 
     return penalty
-
-
-def _family_scoring(settings: Settings) -> FamilyScoring:
-    return FamilyScoring(
-        settings.rules,
-        settings.conditioning,
-        settings.guard,
-        settings.prune,
-        settings.max_parents,
-        settings.max_candidates,
-        settings.say,
-    )
 
 
 def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.learners import make_learner
@@ -18,7 +18,7 @@ from pmdc.learners.protocols import Preparation
 from pmdc.learners.tasks import root_task
 from pmdc.network.fit import fit_root
 from pmdc.network.network import Node
-from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
@@ -57,23 +57,15 @@ class Baseline(MultiDimensionalClassifier):
         graph.add_edges_from(edges)
         return graph
 
-    @property
-    def _input_sizes(self) -> list[int]:
-        """The number of values of each discrete feature."""
-        return [len(states) for states in self.feature_table_.states]
-
-    def _fit_target(
-        self,
-        inputs: Features,
-        sizes: Sequence[int],
-        target: int,
-        codes: Codes,
-        size: int,
-        sample_weight: Floats,
-        weighted: bool,
+    def fit_target(
+        self, rows: TrainingRows, target: int, codes: Codes, size: int, before: Sequence[int] = ()
     ) -> tuple[Node, Preparation]:
-        """The model of one target, given as codes, with what is to be done to the inputs before."""
-        options = Options(weighted, self.random_state)
-        learner = make_learner(self.estimator, inputs, sample_weight, sizes, options)
+        """Fit the model of one target, given as codes, with what is to be done to the inputs before.
+
+        The inputs are the features and the class variables `before` it.
+        """
+        inputs = rows.features.with_discrete(rows.classes[:, list(before)])
+        sizes = [*rows.feature_sizes, *(rows.class_sizes[j] for j in before)]
+        learner = make_learner(self.estimator, inputs, rows.weights, sizes, Options(rows.weighted, self.random_state))
         with one_thread() if isinstance(learner, GroupedLearner) else nullcontext():
             return fit_root(learner, root_task(target, codes, size)), learner.prepare

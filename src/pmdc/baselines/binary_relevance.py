@@ -40,11 +40,7 @@ class BinaryRelevance(Baseline):
     """
 
     def _learn(self, rows: TrainingRows) -> None:
-        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
-        self._models = [
-            self._fit_target(features, self._input_sizes, k, codes[:, k], size, sample_weight, weighted)
-            for k, size in enumerate(self.class_table_.sizes)
-        ]
+        self._models = [self.fit_target(rows, k, rows.classes[:, k], size) for k, size in enumerate(rows.class_sizes)]
 
     def _own_graph(self) -> networkx.DiGraph:
         return self._graph_of([], "all features are inputs of every class variable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,26 +95,16 @@ class ChainEnsemble(Baseline):
             check_count("n_samples", self.n_samples, 1)
 
     def _learn(self, rows: TrainingRows) -> None:
-        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
         random = check_random_state(self.random_state)
-        n, n_variables = codes.shape
+        n, n_variables = rows.classes.shape
         self._chains: list[Chain] = []
         for _ in range(self.n_chains):
             order = tuple(int(k) for k in random.permutation(n_variables))
-            drawn_rows, weights = np.arange(n), sample_weight
+            some = rows
             if self.bootstrap:
                 drawn = np.bincount(random.randint(n, size=n), minlength=n)
-                drawn_rows, weights = np.flatnonzero(drawn), sample_weight * drawn
-            self._chains.append(
-                fit_chain(
-                    self,
-                    order,
-                    features.rows(drawn_rows),
-                    codes[drawn_rows],
-                    weights[drawn_rows],
-                    weighted or self.bootstrap,
-                )
-            )
+                some = replace(rows, weights=rows.weights * drawn, weighted=True).take(np.flatnonzero(drawn))
+            self._chains.append(fit_chain(self, order, some))
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
         self.orders_ = [[self.class_table_.names[k] for k in chain.order] for chain in self._chains]
 

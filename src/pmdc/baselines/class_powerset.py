@@ -57,14 +57,10 @@ class ClassPowerset(Baseline):
         super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
 
     def _learn(self, rows: TrainingRows) -> None:
-        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
-        self._outcomes, outcome = np.unique(codes, axis=0, return_inverse=True)
-        n_outcomes = len(self._outcomes)
-        self._model = self._fit_target(
-            features, self._input_sizes, 0, outcome.ravel(), n_outcomes, sample_weight, weighted
-        )
-        unseen = math.prod(self.class_table_.sizes) - n_outcomes
-        self._rest = 1.0 / (1.0 + float(sample_weight.sum())) if unseen else 0.0
+        self._outcomes, outcome = np.unique(rows.classes, axis=0, return_inverse=True)
+        self._model = self.fit_target(rows, 0, outcome.ravel(), len(self._outcomes))
+        unseen = math.prod(rows.class_sizes) - len(self._outcomes)
+        self._rest = 1.0 / (1.0 + float(rows.weights.sum())) if unseen else 0.0
 
     def _own_graph(self) -> networkx.DiGraph:
         raise ValueError(

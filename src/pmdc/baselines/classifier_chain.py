@@ -101,12 +101,11 @@ class ClassifierChain(Baseline):
             raise ValueError(f"validation_size={self.validation_size!r} must be a share between 0 and 1.")
 
     def _learn(self, rows: TrainingRows) -> None:
-        features, codes, sample_weight, weighted = rows.features, rows.classes, rows.weights, rows.weighted
-        order = self._choose_order(features, codes, sample_weight, weighted)
-        self._chain = fit_chain(self, order, features, codes, sample_weight, weighted)
+        order = self._choose_order(rows)
+        self._chain = fit_chain(self, order, rows)
         self.order_ = [self.class_table_.names[k] for k in order]
 
-    def _choose_order(self, inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool) -> tuple[int, ...]:
+    def _choose_order(self, rows: TrainingRows) -> tuple[int, ...]:
         given = tuple(range(len(self.class_table_.names)))
         if self.order is None:
             return given
@@ -118,7 +117,7 @@ class ClassifierChain(Baseline):
                 given,
                 *(tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders)),
             ]
-            return self._best_order(orders, inputs, codes, sample_weight, weighted, random)
+            return self._best_order(orders, rows, random)
         return self._listed_order()
 
     def _listed_order(self) -> tuple[int, ...]:
@@ -131,22 +130,16 @@ class ClassifierChain(Baseline):
         return tuple(int(k) for k in order)
 
     def _best_order(
-        self,
-        orders: Sequence[tuple[int, ...]],
-        inputs: Features,
-        codes: Codes,
-        sample_weight: Floats,
-        weighted: bool,
-        random: np.random.RandomState,
+        self, orders: Sequence[tuple[int, ...]], rows: TrainingRows, random: np.random.RandomState
     ) -> tuple[int, ...]:
-        if len(codes) < 2:
+        if len(rows) < 2:
             raise ValueError("order='best' needs at least 2 rows, one of them to validate on.")
-        train, test = train_test_split(np.arange(len(codes)), test_size=self.validation_size, random_state=random)
+        parts = train_test_split(np.arange(len(rows)), test_size=self.validation_size, random_state=random)
+        train, test = (rows.take(part) for part in parts)
         losses = []
         for order in dict.fromkeys(orders):
-            chain = fit_chain(self, order, inputs.rows(train), codes[train], sample_weight[train], weighted)
-            wrong = chain.greedy(inputs.rows(test)) != codes[test]
-            losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=sample_weight[test]), order))
+            wrong = fit_chain(self, order, train).greedy(test.features) != test.classes
+            losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=test.weights), order))
         return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
 
     def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
@@ -187,15 +180,10 @@ class Chain:
         return codes
 
 
-def fit_chain(
-    owner: Baseline, order: tuple[int, ...], inputs: Features, codes: Codes, sample_weight: Floats, weighted: bool
-) -> Chain:
+def fit_chain(owner: Baseline, order: tuple[int, ...], rows: TrainingRows) -> Chain:
     """Fit the links of a chain with the estimator of `owner`."""
-    sizes = owner.class_table_.sizes
-    links = []
-    for place, k in enumerate(order):
-        before = order[:place]
-        seen = inputs.with_discrete(codes[:, before])
-        seen_sizes = [*owner._input_sizes, *(sizes[j] for j in before)]
-        links.append(owner._fit_target(seen, seen_sizes, k, codes[:, k], sizes[k], sample_weight, weighted))
-    return Chain(order, links, sizes)
+    links = [
+        owner.fit_target(rows, k, rows.classes[:, k], rows.class_sizes[k], order[:place])
+        for place, k in enumerate(order)
+    ]
+    return Chain(order, links, rows.class_sizes)

@@ -29,7 +29,7 @@ class NoPruning:
 
 
 @dataclass
-class LemmaPruning:
+class LemmaPruning(NoPruning):
     """The Lemma of the appendix: discard D' when a subset D has S(Y, D) >= -pen(D').
 
     C(Y, D') <= 0, so S(Y, D') <= -pen(D') <= S(Y, D), and D can stand wherever D' does without closing a
@@ -57,12 +57,9 @@ class LemmaPruning:
     def record(self, child: int, parents: ParentSet, score: float) -> None:
         self.best[child, parents] = max(self.best[child, parents], score)
 
-    def table(self, child: int, scores: ScoreTable) -> ScoreTable:
-        return scores
-
 
 @dataclass
-class DefinitionPruning:
+class DefinitionPruning(NoPruning):
     """The paper's refinement, read literally (Definition and Algorithm 3): a heuristic.
 
     When the best subset D* of D' has S(Y, D*) >= -pen(D'), all supersets of D* are discarded, not only D' and
@@ -98,13 +95,7 @@ class DefinitionPruning:
 PRUNING = ("lemma", "definition", None)
 
 
-Pruning = NoPruning | LemmaPruning | DefinitionPruning
-
-
-def make_pruning(prune: str | None, rules: Sequence[ParentRules]) -> Pruning:
-    if prune is None:
-        return NoPruning()
-    if prune == "lemma":
-        return LemmaPruning(rules)
+def make_pruning(prune: str | None, rules: Sequence[ParentRules]) -> NoPruning:
+    """Make what says which sets are scored."""
     check_choice("prune", prune, PRUNING)
-    return DefinitionPruning(rules)
+    return NoPruning() if prune is None else LemmaPruning(rules) if prune == "lemma" else DefinitionPruning(rules)

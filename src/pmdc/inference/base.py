@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "Top", "draw"]
 
-
 MOST_CELLS = 2**27
 """Numbers that a list of all outcomes of all rows may have (1 GiB)."""
 

@@ -14,7 +14,6 @@ from pmdc._support.arrays import Floats
 _SPARE: list[Floats] = []
 """Buffers of earlier calls. Allocating memory in every call costs as much as the work on small batches."""
 
-
 _MAX_SPARE, _MAX_SPARE_BYTES = 4, 2**24
 
 

@@ -17,10 +17,8 @@ from pmdc.table.features import Features
 _MOST_BYTES = 2**31
 """The most memory that the outcomes of one batch may take."""
 
-
 MOST_OUTCOMES = 100_000
 """A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
-
 
 _BATCH_CELLS = 2**24
 """Inputs that a chain hands to a link at once while it enumerates (128 MiB)."""

@@ -37,34 +37,26 @@ if TYPE_CHECKING:
 
 Marks = npt.NDArray[np.bool_]
 
-
 MEMORY_BUDGET = 2**30
 """Bytes that inference may use besides its input and output, unless told otherwise."""
 
-
 _BLOCK_BYTES = 2**21
-
 
 _BLOCK_ROWS = 32, 128
 """Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
 loops run over the rows of a block."""
 
-
 _CHUNK_BYTES = 2**23
 """A thread takes as many blocks at once as have tables of about this size."""
-
 
 _MOST_VARIANTS = 100
 """Trees for groups of class variables that are kept for the next time they are asked for."""
 
-
 _WORK_FOR_THREADS = 2**22
 """Cells of all rows from which on threads are worth starting: some 20 ms of work."""
 
-
 TOTAL_TOLERANCE = 1e-5
 """How far from one the probability of a row may add up: enough for tables that once were float32."""
-
 
 TIE_TOLERANCE = 1e-12
 """Log probabilities that differ by no more than rounding, relative to their size, are equal."""

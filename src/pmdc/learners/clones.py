@@ -237,17 +237,10 @@ class ForestLearner(EstimatorLearner, OutOfBag):
         return out, answered
 
 
-def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
-    return True
-
-
 def accepts_forest(estimator: Any, sizes: Sequence[int]) -> bool:
     """Whether the estimator is an ensemble that can say what the members without a row think of it."""
     parameters = estimator.get_params(deep=False)
     return "oob_score" in parameters and bool(parameters.get("bootstrap"))
-
-
-build, build_forest = EstimatorLearner, ForestLearner
 
 
 def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:

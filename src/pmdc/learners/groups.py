@@ -127,6 +127,12 @@ class GroupedModels(ABC):
             out[(part >= 0) & self.uniform[part]] = -np.log(out.shape[-1])
 
 
+def constant_parts(X: Floats, part: Codes, n_parts: int) -> Marks:
+    """Whether all rows of a part have the same inputs."""
+    first = np.unique(part, return_index=True)[1]
+    return np.bincount(part, (X[first[part]] != X).any(axis=1), n_parts) == 0
+
+
 def refuse_nan(log_proba: Floats) -> None:
     """Raise an error if a log-probability is NaN."""
     if np.isnan(log_proba).any():
@@ -194,10 +200,8 @@ class GroupedLearner(LocalLearner, Generic[Models]):
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
-            from pmdc.learners import kernels
-
             several = (groups.number >= 0).sum(axis=1) > 1
-            uniform = several & kernels.constant_parts(self.plain, task.partition.part, task.partition.n_parts)
+            uniform = several & constant_parts(self.plain, task.partition.part, task.partition.n_parts)
         return groups, uniform
 
     def log_likelihood(self, task: LocalTask) -> float:

@@ -6,51 +6,9 @@ Imported by those who call them, when they do: importing numba takes longer than
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
-
-
-@compiled()
-def constant_parts(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_]:
-    """Whether all rows of a part have the same inputs."""
-    return _witnesses(X, part, np.full(n_parts, -1))[1] < 0
-
-
-@compiled()
-def constant_without(X: Floats, part: Codes, n_parts: int) -> npt.NDArray[np.bool_]:
-    """Whether all rows of the part of a row but this one have the same inputs.
-
-    Where two rows differ, only without one of these two can all be the same.
-    """
-    first, other = _witnesses(X, part, np.full(n_parts, -1))
-    without_first = _witnesses(X, part, first)[1] < 0
-    without_other = _witnesses(X, part, other)[1] < 0
-    constant = np.empty(len(part), dtype=np.bool_)
-    for i in range(len(part)):
-        p = part[i]
-        constant[i] = other[p] < 0 or (i == first[p] and without_first[p]) or (i == other[p] and without_other[p])
-    return constant
-
-
-@compiled()
-def _witnesses(X: Floats, part: Codes, without: Codes) -> tuple[Codes, Codes]:
-    """The first row of each part and the first that differs from it, one row left out; -1 where there is none."""
-    first = np.full(len(without), -1)
-    other = np.full(len(without), -1)
-    for i in range(len(part)):
-        p = part[i]
-        if i == without[p]:
-            continue
-        if first[p] < 0:
-            first[p] = i
-        elif other[p] < 0:
-            for j in range(X.shape[1]):
-                if X[i, j] != X[first[p], j]:
-                    other[p] = i
-                    break
-    return first, other
 
 
 @compiled()

@@ -37,8 +37,7 @@ class Engine:
     Attributes
     ----------
     accepts : function (estimator, sizes of the discrete inputs) -> bool
-    build : function (estimator, inputs, sample_weight, sizes, options) -> learner
-    learner : type of the learner
+    learner : type of the learner, made of (estimator, features, sample_weight, sizes, options)
     models : type of its fitted models
     saved, functions : other types and functions that fitted models consist of, for files
     estimators : estimators of pmdc that are fitted by this engine alone, by the name that files have for them
@@ -47,8 +46,7 @@ class Engine:
     """
 
     accepts: Callable[[Any, Sequence[int]], bool]
-    build: Callable[[Any, Features, Floats, Sequence[int], Options], LocalLearner]
-    learner: type[LocalLearner]
+    learner: Callable[[Any, Features, Floats, Sequence[int], Options], LocalLearner]
     models: type[LocalModels]
     saved: tuple[type, ...] = ()
     functions: tuple[Callable[..., Any], ...] = ()
@@ -58,13 +56,12 @@ class Engine:
     @property
     def capabilities(self) -> tuple[type[LocalLearner], ...]:
         """What the learner can do beyond a fit."""
-        return tuple(one for one in CAPABILITIES if issubclass(self.learner, one))
+        return tuple(one for one in CAPABILITIES if isinstance(self.learner, type) and issubclass(self.learner, one))
 
 
 ENGINES: tuple[Engine, ...] = (
     Engine(
         logistic.accepts,
-        logistic.build,
         logistic.LogisticLearner,
         logistic.LogisticModels,
         (inputs.Affine, inputs.Indicators, inputs.IndicatorsBefore, inputs.Rotated),
@@ -74,7 +71,6 @@ ENGINES: tuple[Engine, ...] = (
     ),
     Engine(
         naive_bayes.accepts,
-        naive_bayes.build,
         naive_bayes.NaiveBayesLearner,
         naive_bayes.NaiveBayesModels,
         (inputs.Affine, inputs.CodesBehind),
@@ -84,14 +80,12 @@ ENGINES: tuple[Engine, ...] = (
     ),
     Engine(
         clones.accepts_forest,
-        clones.build_forest,
         clones.ForestLearner,
         clones.EstimatorModels,
         settings="forests with bootstrap",
     ),
     Engine(
-        clones.accepts,
-        clones.build,
+        lambda estimator, sizes: True,
         clones.EstimatorLearner,
         clones.EstimatorModels,
         (clones.PartModel, inputs.Affine, inputs.Indicators, inputs.IndicatorsBehind),
@@ -130,4 +124,4 @@ def make_learner(
         example = f"{estimator.__name__}()" if isinstance(estimator, type) else "sklearn.naive_bayes.GaussianNB()"
         raise TypeError(f"estimator={estimator!r} is no scikit-learn classifier: give an instance, such as {example}.")
     engine = next(engine for engine in ENGINES if engine.accepts(estimator, sizes))
-    return engine.build(estimator, features, sample_weight, sizes, options or Options())
+    return engine.learner(estimator, features, sample_weight, sizes, options or Options())

@@ -1,10 +1,13 @@
-"""Which local models a family falls back on, and how strongly it is shrunk towards them."""
+"""Which local models a family falls back on, and how its answers are put together with theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain, combinations
 
+import numpy as np
+
+from pmdc._support.arrays import Floats
 from pmdc.candidates.families import Family
 
 
@@ -39,3 +42,26 @@ def inherited_kappas(
             last = last if own is None else own
             found.setdefault(family, last)
     return found
+
+
+def shrink(own: Floats, coarser: Floats, weight: Floats, kappa: float) -> Floats:
+    """Shrink log-probabilities towards those of the coarser family: (W p + kappa q) / (W + kappa).
+
+    Parameters
+    ----------
+    own, coarser : arrays of shape (n, n_configurations, n_states)
+    weight : array of shape (n, n_configurations)
+        The weight of the rows behind each of the former.
+    kappa : float
+    """
+    W = weight[..., None]
+    with np.errstate(divide="ignore"):
+        return np.logaddexp(own + np.log(W / (W + kappa)), coarser + np.log(kappa / (W + kappa)))
+
+
+def fill_absent(own: Floats, coarser: Floats, weight: Floats) -> Floats:
+    """Give absent states (-inf) their share of what the coarser family answers, as `network` says; as in `shrink`."""
+    share, absent = coarser - np.log1p(weight)[..., None], np.isneginf(own)
+    taken = np.where(absent, np.exp(share), 0.0).sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.where(absent, share, own + np.log1p(-np.minimum(taken, 1.0)))

@@ -30,6 +30,7 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc.candidates.families import Family, ParentSet
 from pmdc.learners.partition import Configurations
 from pmdc.learners.protocols import LocalModels, Preparation
+from pmdc.network.backoff import fill_absent, shrink
 from pmdc.table.columns import UNKNOWN
 from pmdc.table.features import Features
 
@@ -116,15 +117,13 @@ class Node:
         if not self.backoff:
             out[part < 0] = -math.log(self.n_states)
         elif here.kappa is not None or np.isneginf(out).any():
-            from pmdc.network import kernels
-
             fewer = self.fewer.get(family)
-            answer = self._log_proba(X, codes, fewer, free)
             columns = here.configurations.columns(() if fewer is None else fewer.partition, free)
+            answer = self._log_proba(X, codes, fewer, free)[:, columns]
+            weight = np.where(part >= 0, here.weights[part], 0.0)
             if here.kappa is None:
-                kernels.back_off(out, answer, columns, part, here.weights)
-            else:
-                kernels.shrink(out, answer, columns, part, here.weights, here.kappa)
+                return fill_absent(out, answer, weight)
+            return shrink(out, answer, weight, here.kappa)
         return out
 
     def _without_unknown(self, X: Floats, codes: Codes, family: Family, free: ParentSet) -> Floats:

@@ -17,8 +17,8 @@ def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
     """Return what the score of a class variable loses without each of its parents.
 
     That is the score of all its parents minus the score of all but one. Where the latter was not scored, both are taken
-    from the largest subset of the parents that was scored with and without the one; 0 if nothing is lost. Where there is
-    no such subset, as for edges that are required, nothing is said.
+    from the largest subset of the parents that was scored with and without the one; 0 if nothing is lost. Where there
+    is no such subset, as for edges that are required, nothing is said.
     """
     best: dict[frozenset[int], float] = {}
     for other, score in table.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from pmdc.candidates.rules import ParentRules, predicted_models
 from pmdc.scores.guard import exceeds, guard
 from pmdc.scores.scorer import Scorer
 from pmdc.scores.training import TrainingScorer
+from pmdc.settings import Settings
 
 MANY_MODELS = 1_000_000
 """Above this many local models a fit without `max_candidates` warns before it starts."""
@@ -49,129 +50,115 @@ class ScoredFamilies(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilyScoring:
-    """Which families are scored, and which are accepted.
+    """Which families are scored, and which are accepted; what `FamilySearch` asks.
 
     Attributes
     ----------
-    rules : one `ParentRules` for each class variable
-    conditioning : {"auto", "partition", "input"}
-    guard : float
-        z of `pmdc.scores.guard`; without effect on scores of training rows, which have no standard error.
-    prune : {"lemma", "definition", None}
-    max_parents : int
-    max_candidates : int or None
-    say : function that is told of progress
+    settings : Settings
+    scorer : Scorer
     """
 
-    rules: Sequence[ParentRules]
-    conditioning: str
-    guard: float
-    prune: str | None
-    max_parents: int
-    max_candidates: int | None
-    say: Callable[[str], None]
+    settings: Settings
+    scorer: Scorer
 
-    def run(self, scorer: Scorer) -> ScoredFamilies:
+    def run(self) -> ScoredFamilies:
         """Score the families of all class variables."""
-        rules, limits = self._restrict(scorer)
-        if self.conditioning == "partition":
-            scored = self._score_partitions(rules, scorer, limits)
+        rules, limits = self._restrict()
+        if self._partition:
+            scored = self._score_partitions(rules, limits)
         else:
-            judge = _Judge(self, scorer)
-            both = self.conditioning == "auto"
-            scored = FamilySearch(rules, self.rules, judge, both, scorer.fitter.ranking, self.say).run()
+            both, ranking = self.settings.conditioning == "auto", self.scorer.fitter.ranking
+            scored = FamilySearch(rules, self.settings.rules, self, both, ranking, self.settings.say).run()
         tables = [in_order(table) for table in scored.tables]
-        accepted = [self.accepted(scorer, child, table, scored.discarded[child]) for child, table in enumerate(tables)]
+        accepted = [self.accepted(child, table, scored.discarded[child]) for child, table in enumerate(tables)]
         return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
 
-    def accepted(self, scorer: Scorer, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
-        """The families of one class variable that are worth their parents."""
-        if isinstance(scorer, TrainingScorer):
+    @property
+    def _z(self) -> float:
+        """Scores of training rows have no standard error."""
+        return 0.0 if isinstance(self.scorer, TrainingScorer) else self.settings.guard
+
+    def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
+        return self.scorer.score(tasks)
+
+    def accepted(self, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
+        if isinstance(self.scorer, TrainingScorer):
             return table
-        required = self.rules[child].required
-        return guard(table, partial(scorer.gain, child), self.guard, self._key, required, discarded)
+        required = self.settings.rules[child].required
+        return guard(table, partial(self.scorer.gain, child), self._z, self._key, required, discarded)
+
+    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
+        return exceeds(self.scorer.gain(child, family, other), self._z, among)
+
+    def hopeless(self, child: int, family: Family, bound: float) -> bool:
+        """The Lemma: C(Y, D) <= 0, so no family is better than a subset that loses less than its penalty."""
+        if not isinstance(self.scorer, TrainingScorer) or self.settings.prune is None:
+            return False
+        return bound >= -self.scorer.penalty(child, family)
+
+    def affordable(self, child: int, family: Family) -> bool:
+        sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.settings.rules))
+        few = len(classes) <= self.settings.max_parents
+        return few or math.prod(sizes[p] for p in (child, *classes)) <= _MAX_CELLS
 
     def _key(self, family: Family) -> ParentSet:
         """The parents that have to be worth it."""
-        return family.parents if self.conditioning == "partition" else family.classes(len(self.rules))
+        return family.parents if self._partition else family.classes(len(self.settings.rules))
 
-    def _score_partitions(self, rules: Sequence[ParentRules], scorer: Scorer, limits: list[str]) -> Scored:
+    def _score_partitions(self, rules: Sequence[ParentRules], limits: list[str]) -> Scored:
         """All parents partition the rows: the paper's way."""
+        scorer = self.scorer
 
         def penalty(child: int, parents: ParentSet) -> float:
             return scorer.penalty(child, Family(parents)) if isinstance(scorer, TrainingScorer) else 0.0
 
-        prune = self.prune if isinstance(scorer, TrainingScorer) else None
+        prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
             limits.append("the parent sets that prune='definition' leaves")
-        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.say)
+        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.say)
         return Scored(tables, [set() for _ in tables])
 
-    def _restrict(self, scorer: Scorer) -> tuple[list[ParentRules], list[str]]:
+    def _restrict(self) -> tuple[list[ParentRules], list[str]]:
         """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
-        partition = self.conditioning == "partition"
-        rules = list(self.rules) if partition else [rule.classes_alone() for rule in self.rules]
+        limit, partition, fitter = self.settings.max_candidates, self._partition, self.scorer.fitter
+        rules = [rule if partition else rule.classes_alone() for rule in self.settings.rules]
         n_sets = sum(rule.count() for rule in rules)
-        if self.max_candidates is not None and n_sets > self.max_candidates:
-            few = restrict(rules, self.max_candidates, scorer.score, not partition)
+        if limit is not None and n_sets > limit:
+            few = restrict(rules, limit, self.scorer.score, not partition)
             kept = sum(rule.count() for rule in few)
             warn_user(
-                f"There are {n_sets} parent sets within the limits, more than max_candidates={self.max_candidates}. "
+                f"There are {n_sets} parent sets within max_parents={self.settings.max_parents} and "
+                f"max_discrete_parents={rules[0].max_discrete_parents}, more than max_candidates={limit}. "
                 f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
                 "the structure is the best over these."
             )
-            over = f"the {kept} of {n_sets} parent sets that max_candidates={self.max_candidates} leaves"
-            return [self._with_features(*pair) for pair in zip(self.rules, few, strict=True)], [over]
-        models = plan(rules, scorer.fitter.sizes, len(scorer.fitter.codes)).local_models
+            over = f"the {kept} of {n_sets} parent sets that max_candidates={limit} leaves"
+            return [self._with_features(*pair) for pair in zip(self.settings.rules, few, strict=True)], [over]
+        models = plan(rules, fitter.sizes, len(fitter.codes)).local_models
         many = "very many" if models is None else f"up to {models}"
-        self.say(f"{n_sets} parent sets with {many} local models")
-        if self.max_candidates is None and (models is None or models > MANY_MODELS):
+        self.settings.say(f"{n_sets} parent sets with {many} local models")
+        if limit is None and (models is None or models > MANY_MODELS):
             warn_user(
                 f"{n_sets} parent sets with {many} local models are to be fitted, which may take long. Lower "
                 "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want."
             )
-        return list(self.rules), []
+        return list(self.settings.rules), []
+
+    @property
+    def _partition(self) -> bool:
+        return self.settings.conditioning == "partition"
 
     def _with_features(self, rule: ParentRules, few: ParentRules) -> ParentRules:
         """The rule with the optional parents that are left; where parents may be inputs, with all its features."""
-        if self.conditioning == "partition":
+        if self._partition:
             return few
         return rule.keep((*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))
 
     def _exact_over(self, tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable]) -> list[str]:
         scored, left = sum(map(len, tables)), sum(map(len, accepted))
-        if self.guard and left < scored:
-            return [f"the {left} of {scored} families that guard={self.guard:g} leaves"]
-        return [] if self.conditioning == "partition" else [f"the {scored} families scored"]
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """What `FamilySearch` asks."""
-
-    scoring: FamilyScoring
-    scorer: Scorer
-
-    def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
-        return self.scorer.score(tasks)
-
-    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
-        gain = self.scorer.gain(child, family, other)
-        return exceeds(gain, 0.0 if isinstance(self.scorer, TrainingScorer) else self.scoring.guard, among)
-
-    def accepted(self, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
-        return self.scoring.accepted(self.scorer, child, table, discarded)
-
-    def hopeless(self, child: int, family: Family, bound: float) -> bool:
-        """The Lemma: C(Y, D) <= 0, so no family is better than a subset that loses less than its penalty."""
-        if not isinstance(self.scorer, TrainingScorer) or self.scoring.prune is None:
-            return False
-        return bound >= -self.scorer.penalty(child, family)
-
-    def affordable(self, child: int, family: Family) -> bool:
-        sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.scoring.rules))
-        few = len(classes) <= self.scoring.max_parents
-        return few or math.prod(sizes[p] for p in (child, *classes)) <= _MAX_CELLS
+        if self.settings.guard and left < scored:
+            return [f"the {left} of {scored} families that guard={self.settings.guard:g} leaves"]
+        return [] if self._partition else [f"the {scored} families scored"]
 
 
 def plan(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> Plan:

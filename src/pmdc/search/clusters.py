@@ -35,7 +35,6 @@ Ints = npt.NDArray[np.int64]
 VIOLATION = 1e-5
 """A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6."""
 
-
 _LONGEST_START = 0.5
 """Clusters also grow from cycles that are longer by this than those whose own constraint is violated."""
 _STEPS = 100

@@ -18,7 +18,6 @@ from pmdc._support.arrays import Array, Codes
 UNKNOWN = -1
 """Code of a value that was not there in `fit`."""
 
-
 MISSING = -2
 """Code of a missing value, where missing values are allowed."""
 

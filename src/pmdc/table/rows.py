@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,16 @@ class TrainingRows:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    def take(self, index: Codes) -> TrainingRows:
+        """Return some of the rows."""
+        return replace(
+            self,
+            features=self.features.rows(index),
+            classes=self.classes[index],
+            weights=self.weights[index],
+            origin=self.origin[index],
+        )
 
     @property
     def n_classes(self) -> int:

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import SUMS, compiled
-
-
-@compiled()
-def take_over(
-    coef: Floats, number: Codes, coarse: npt.NDArray[np.float32], coarse_number: npt.NDArray[np.int32], within: Codes
-) -> None:
-    """Each group starts with the coefficients of its state in the coarser part."""
-    for p in range(number.shape[0]):
-        for s in range(number.shape[1]):
-            if number[p, s] >= 0:
-                for j in range(coef.shape[1]):
-                    coef[number[p, s], j] = coarse[coarse_number[within[p], s], j]
 
 
 @compiled(fastmath=SUMS)

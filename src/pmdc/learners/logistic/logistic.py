@@ -287,18 +287,14 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         fold: Codes = _NO_FOLDS,
         held_out: Floats | None = None,
     ) -> LogisticModels:
-        from pmdc.learners.logistic import kernels, parts
+        from pmdc.learners.logistic import parts
 
         partition = task.partition
         coef = np.zeros((len(groups.part), X.shape[1] + 1))
-        if start is not None:
-            kernels.take_over(
-                coef,
-                groups.number,
-                start.coef,
-                start.number,
-                partition.configurations.within(start.configurations),
-            )
+        if start is not None:  # each state starts with its coefficients in the coarser part
+            part, state = np.nonzero(groups.number >= 0)
+            coarse = partition.configurations.within(start.configurations)[part]
+            coef[groups.number[part, state]] = start.coef[start.number[coarse, state]]
         failed, self.n_iter, self.work = parts.fit_parts(
             X,
             np.ascontiguousarray(task.codes),
@@ -348,9 +344,6 @@ def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
         and not estimator.dual
         and not estimator.warm_start
     )
-
-
-build = LogisticLearner
 
 
 def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:

@@ -43,6 +43,7 @@ from pmdc.learners.logistic.softmax import (
     penalty,
     scores,
     softmax,
+    sum_rows,
     variance,
 )
 
@@ -389,33 +390,20 @@ def _precondition(factor: Factor, grad: Floats, out: Floats) -> float:
     return gain / 2
 
 
-@compiled(fastmath=SUMS)
-def _times_hessian(A: Floats, w: Floats, P: Floats, Q: Floats, added: Floats, V: Floats, out: Floats) -> None:
+@compiled()
+def _times_hessian(problem: Problem, P: Floats, added: Floats, V: Floats, out: Floats) -> None:
     """The Hessian, in full, times V."""
-    n, k = A.shape
-    m, v = Q.shape
-    out[:] = 0.0
-    t, s = np.empty(v), np.empty(m)
-    for i in range(n):
-        for e in range(v):
-            t[e] = 0.0
-            for j in range(k):
-                t[e] += A[i, j] * V[e, j]
+    S = np.empty(P.shape)
+    scores(problem.A, V, problem.Q, S)
+    for i in range(len(P)):
         mean = 0.0
-        for a in range(m):
-            s[a] = 0.0
-            for e in range(v) if v < m else range(a, a + 1):
-                s[a] += Q[a, e] * t[e]
-            mean += P[i, a] * s[a]
-        for e in range(v):
-            u = 0.0
-            for a in range(m) if v < m else range(e, e + 1):
-                u += Q[a, e] * P[i, a] * (s[a] - mean)
-            u *= w[i]
-            for j in range(k):
-                out[e, j] += u * A[i, j]
-    for e in range(v):
-        for j in range(k):
+        for a in range(P.shape[1]):
+            mean += P[i, a] * S[i, a]
+        for a in range(P.shape[1]):
+            S[i, a] = P[i, a] * (S[i, a] - mean)
+    sum_rows(problem.A, problem.w, S, problem.Q, out)
+    for e in range(V.shape[0]):
+        for j in range(V.shape[1]):
             out[e, j] += added[j] * V[e, j]
 
 
@@ -429,7 +417,7 @@ def _conjugate_gradients(
     step[:] = 0.0
     first = power = inner(residual, direction)
     for _ in range(200):
-        _times_hessian(problem.A, problem.w, P, problem.Q, added, direction, image)
+        _times_hessian(problem, P, added, direction, image)
         curvature = inner(direction, image)
         if not power > 0.0 or not curvature > 0.0:
             break

@@ -118,32 +118,11 @@ def helmert(m: int) -> Floats:
     return Q
 
 
-@compiled(fastmath=SUMS)
+@compiled()
 def scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
-    """S = A T'Q', four rows at a time."""
-    n, k = A.shape
-    m, v = Q.shape
-    S[:] = 0.0
-    for i0 in range(0, n, 4):
-        i1, i2, i3 = min(i0 + 1, n - 1), min(i0 + 2, n - 1), min(i0 + 3, n - 1)
-        rows = min(4, n - i0)
-        for e in range(v):
-            t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-            for j in range(k):
-                c = T[e, j]
-                t0 += A[i0, j] * c
-                t1 += A[i1, j] * c
-                t2 += A[i2, j] * c
-                t3 += A[i3, j] * c
-            for a in range(m) if v < m else range(e, e + 1):
-                q = Q[a, e]
-                S[i0, a] += q * t0
-                if rows > 1:
-                    S[i1, a] += q * t1
-                if rows > 2:
-                    S[i2, a] += q * t2
-                if rows > 3:
-                    S[i3, a] += q * t3
+    """S = A T'Q'."""
+    B = np.dot(A, np.ascontiguousarray(T.T))
+    copy(B if Q.shape[0] == Q.shape[1] else np.dot(B, np.ascontiguousarray(Q.T)), S)
 
 
 @compiled(fastmath=SUMS)
@@ -184,30 +163,25 @@ def penalty(T: Floats, V: Floats, ridge: float) -> float:
     return ridge * total
 
 
-@compiled(fastmath=SUMS)
+@compiled()
+def sum_rows(A: Floats, w: Floats, R: Floats, Q: Floats, out: Floats) -> None:
+    """sum_i w_i (Q'r_i) a_i', for a row r_i of R over the states: a gradient, where R is that by the scores."""
+    U = R * w.reshape(-1, 1)
+    if Q.shape[0] > Q.shape[1]:
+        U = np.dot(U, Q)
+    copy(np.dot(np.ascontiguousarray(U.T), A), out)
+
+
+@compiled()
 def gradient(A: Floats, y: Codes, w: Floats, P: Floats, Q: Floats, T: Floats, ridge: float, grad: Floats) -> None:
-    """The gradient of the objective, four rows at a time."""
-    n, k = A.shape
-    m, v = Q.shape
-    u = np.empty((4, v))
-    for e in range(v):
-        grad[e, 0] = 0.0
-        for j in range(1, k):
-            grad[e, j] = ridge * T[e, j]
-    for i0 in range(0, n, 4):
-        i1, i2, i3 = min(i0 + 1, n - 1), min(i0 + 2, n - 1), min(i0 + 3, n - 1)
-        u[:] = 0.0
-        for r in range(min(4, n - i0)):
-            i = i0 + r
-            for e in range(v):
-                total = -Q[y[i], e]
-                for a in range(m) if v < m else range(e, e + 1):
-                    total += Q[a, e] * P[i, a]
-                u[r, e] = w[i] * total
-        for e in range(v):
-            u0, u1, u2, u3 = u[0, e], u[1, e], u[2, e], u[3, e]
-            for j in range(k):
-                grad[e, j] += u0 * A[i0, j] + u1 * A[i1, j] + u2 * A[i2, j] + u3 * A[i3, j]
+    """The gradient of the objective."""
+    R = P.copy()
+    for i in range(len(y)):
+        R[i, y[i]] -= 1.0
+    sum_rows(A, w, R, Q, grad)
+    for e in range(T.shape[0]):
+        for j in range(1, T.shape[1]):
+            grad[e, j] += ridge * T[e, j]
 
 
 @compiled(inline="always")

@@ -89,9 +89,6 @@ Few rows pay for that: two terms of a sum cannot both be 90 percent of it.
 """
 
 
-_COLUMNS_AT_ONCE = 128
-
-
 @compiled()
 def totals_without(weights: Floats, group: Codes, totals: Floats, rows: Codes, bounds: Codes) -> Floats:
     """The weight of the group of each row without this row.
@@ -164,26 +161,11 @@ def _moments_without(X: Floats, j: int, weights: Floats, rows: Codes, i: int) ->
 
 @compiled(fastmath=SUMS)
 def _log_gaussians(x: Floats, mean: Floats, variance: Floats, added: float, precision: Floats) -> float:
-    """sum_j log N(x_j; mean_j, v_j + added), less the log normalisers of Gaussians of the given precisions.
-
-    That is -1/2 of the sum of (x_j - mean_j)^2 / (v_j + added) and log((v_j + added) precision_j). What the logarithms
-    are of is mostly near 1: one logarithm of a product will do, and where it will not, each column has its own.
-    """
+    """sum_j log N(x_j; mean_j, v_j + added), less the log normalisers of Gaussians of the given precisions."""
     total = 0.0
-    for start in range(0, len(mean), _COLUMNS_AT_ONCE):
-        stop = min(start + _COLUMNS_AT_ONCE, len(mean))
-        distance, product = 0.0, 1.0
-        for j in range(start, stop):
-            v = variance[j] + added
-            deviation = x[j] - mean[j]
-            distance += deviation * deviation / v
-            product *= v * precision[j]
-        total += distance
-        if 1e-100 < product < 1e100:
-            total += np.log(product)
-        else:
-            for j in range(start, stop):
-                total += np.log((variance[j] + added) * precision[j])
+    for j in range(len(mean)):
+        v, deviation = variance[j] + added, x[j] - mean[j]
+        total += deviation * deviation / v + np.log(v * precision[j])
     return -0.5 * total
 
 

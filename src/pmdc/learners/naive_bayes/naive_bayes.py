@@ -24,7 +24,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted, are_places
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
+from pmdc.learners.groups import (
+    GroupedLearner,
+    GroupedModels,
+    Groups,
+    LogProbaClassifier,
+    constant_parts,
+    refuse_nan,
+)
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LeaveOneOut, Preparation
@@ -221,7 +228,6 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         return codes_behind
 
     def _fit_groups(self, task: LocalTask, X: Floats, groups: Groups, uniform: Marks) -> NaiveBayesModels:
-        from pmdc.learners import kernels as shared
         from pmdc.learners.naive_bayes import kernels
 
         sizes = self._all_sizes(task)
@@ -233,7 +239,7 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         variance += self.var_smoothing * spread.max(axis=1, initial=0.0)[groups.part, None]
         offset = groups.log_frequency.copy()
         # Where no input varies over the rows of a part, all its Gaussians are one point, and their ratio is 1.
-        varied = ~shared.constant_parts(X[:, :d], part, n_parts)[groups.part]
+        varied = ~constant_parts(X[:, :d], part, n_parts)[groups.part]
         offset[varied] -= 0.5 * np.log(2 * np.pi * variance[varied]).sum(axis=1)
         precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=varied[:, None])
         counts = kernels.value_weights(X, groups.of_row, self.sample_weight, len(groups.part), d, sizes, starts)
@@ -276,7 +282,6 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         these formulas cancel is computed again from the rows that stay. The preparation of the inputs, and in the
         paper's preset which parts are uniform, stay as they are with the row.
         """
-        from pmdc.learners import kernels as shared
         from pmdc.learners.naive_bayes import kernels
 
         part, n_parts = task.partition.part, task.partition.n_parts
@@ -303,7 +308,7 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
             variance,
             models.precision,
             self.var_smoothing * greatest,
-            shared.constant_without(X[:, :d], part, n_parts),
+            _constant_without(X[:, :d], part, n_parts),
             kernels.value_weights(X, groups.of_row, weights, len(groups.part), d, sizes, models.starts),
             models.log_theta,
             models.starts,
@@ -350,7 +355,19 @@ def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
     )
 
 
-build = NaiveBayesLearner
+def _constant_without(X: Floats, part: Codes, n_parts: int) -> Marks:
+    """Whether all rows of the part of a row but this one have the same inputs."""
+    order = np.argsort(part, kind="stable")
+    first = np.searchsorted(part[order], np.arange(n_parts))
+    size = np.bincount(part, minlength=n_parts)
+    constant = np.zeros(len(part), dtype=bool)
+    # Without a row, all others have to agree with one of the first two that is not the row itself.
+    for place in (0, 1):
+        reference = order[first + np.minimum(place, size - 1)]
+        differs = (X[reference[part]] != X).any(axis=1)
+        others = np.bincount(part, differs, n_parts)[part] - differs
+        constant |= (others == 0) & ((np.arange(len(part)) != reference[part]) | (size[part] == 1))
+    return constant
 
 
 def _bounds(group: Codes) -> Codes:
