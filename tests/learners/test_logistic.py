@@ -192,20 +192,6 @@ def test_both_paths_choose_the_same_network(monkeypatch):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LogisticRegression(solver="liblinear"),
-        LogisticRegression(class_weight="balanced"),
-        LogisticRegression(fit_intercept=False),
-        LogisticRegression(l1_ratio=0.5, solver="saga"),
-    ],
-)
-def test_other_settings_take_the_generic_path(estimator):
-    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4))
-    assert isinstance(learner, EstimatorLearner)
-
-
 def test_standardises_over_all_rows_and_leaves_constants_alone():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X * [1e-3, 1.0, 1e3, 1.0] + 5.0, np.full(len(X), 7.0)])

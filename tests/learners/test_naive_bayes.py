@@ -132,14 +132,6 @@ def test_both_paths_choose_the_same_network(monkeypatch):
         np.testing.assert_allclose(a, b, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "estimator", [GaussianNB(priors=[0.5, 0.5]), GaussianNB(var_smoothing=0), type("Mine", (GaussianNB,), {})()]
-)
-def test_other_settings_take_the_generic_path(estimator):
-    learner = make_learner(estimator, numbers(np.eye(4)), np.ones(4))
-    assert isinstance(learner, EstimatorLearner)
-
-
 @pytest.mark.benchmark_data
 def test_mixed_inputs_help_the_baselines(data_dir):
     """flare1 has discrete features alone; Gaussians on indicators lose on it, see docs/benchmark.md."""
