@@ -54,7 +54,7 @@ TABLES = [
     "rf1",
     "adult",
 ]
-SMALL = "edm enb flare1 flags voice wqanimals wqplants emotions waterquality".split()
+SMALL = ["edm", "enb", "flare1", "flags", "voice", "wqanimals", "wqplants", "emotions", "waterquality"]
 REFITS = ("edm", "flags", "flare1", "rare 0", "rare 1")
 N_RARE = 30
 

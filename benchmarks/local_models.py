@@ -26,13 +26,16 @@ from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC
 from pmdc.candidates.families import Family
+from pmdc.candidates.ranking import rank_parents
 from pmdc.datasets import load, make_network
-from pmdc.learners import LocalTask, Logistic, NaiveBayes, make_learner
+from pmdc.learners import Logistic, NaiveBayes, make_learner
 from pmdc.learners.clones import EstimatorLearner
 from pmdc.learners.inputs import Affine
-from pmdc.learners.partition import Partition
-from pmdc.learners.starts import WarmStarts
+from pmdc.learners.protocols import WarmStart
+from pmdc.learners.tasks import local_task
+from pmdc.scores.fitter import Fitter
 from pmdc.table.features import Features
+from pmdc.table.rows import TrainingRows
 
 PAPER = {"criterion": "bic", "conditioning": "partition"}
 """The paper's score and models, which every parent set of this benchmark has."""
@@ -51,6 +54,9 @@ class Table:
         self.features = Features(np.asarray(X, dtype=float), np.empty((len(X), 0), dtype=np.int64))
         self.codes, self.sizes = np.asfortranarray(codes, dtype=np.int64), tuple(sizes)
         self.weights = np.ones(len(codes))
+        self.rows = TrainingRows(
+            self.features, self.codes, self.sizes, (), self.weights, False, np.arange(len(codes)), len(codes)
+        )
         self.levels = [
             [
                 (child, parents)
@@ -65,10 +71,10 @@ class Table:
         return [pair for level in self.levels for pair in level]
 
     def task(self, child, parents):
-        return LocalTask(child, self.codes[:, child], self.sizes[child], Partition(self.codes, parents, self.sizes))
+        return local_task(child, Family(parents), self.codes, self.sizes)
 
     def learner(self, estimator):
-        return make_learner(estimator, self.features, self.weights, weighted=False)
+        return make_learner(estimator, self.features, self.weights)
 
     def loop(self, estimator, standardised):
         X = self.features.continuous
@@ -78,19 +84,17 @@ class Table:
         return EstimatorLearner(estimator, inputs, self.weights)
 
     def score_all(self, learner):
-        """What `GBNC` does in phase P1, without pruning: level by level, from the best subset."""
-        starts = WarmStarts()
-        flops, values = 0.0, {}
-        for level in self.levels:
-            answers = []
-            for child, parents in level:
-                start = starts.find(child, Family(parents))
-                value, own = learner.log_likelihood_from(self.task(child, parents), start)
-                answers.append((value, own if level is not self.levels[-1] else None))
-                flops += getattr(learner, "work", 0.0)
-            families = [(child, Family(parents)) for child, parents in level]
-            starts.keep(families, [value for value, _ in answers], [own for _, own in answers])
-            values.update((pair, value) for pair, (value, _) in zip(level, answers, strict=True))
+        """What `GBNC` does in phase P1, without pruning: level by level, each family from the coarser one."""
+        fitter = Fitter.of(self.rows, learner, rank_parents(self.rows))
+        flops, values, starts = 0.0, {}, {}
+        for child, parents in self.sets:
+            task, family = self.task(child, parents), Family(parents)
+            if isinstance(learner, WarmStart):
+                start = starts.get((child, fitter.coarser(child, family)))
+                values[child, parents], starts[child, family] = learner.log_likelihood_from(task, start)
+                flops += learner.work
+            else:
+                values[child, parents] = learner.log_likelihood(task)
         return values, flops
 
 
@@ -334,7 +338,7 @@ def profile(args):
         rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:6]
         for (path, _, function), (_, calls, own, _, _) in rows:
             where = os.path.basename(path)
-            compiled = "compiled" if where in ("newton.py", "kernels.py") else "Python"
+            compiled = "compiled" if where in ("parts.py", "kernels.py") else "Python"
             print(f"  {own / stats.total_tt:6.1%}  {where}:{function} ({compiled}, {calls} calls)")
 
 

@@ -1,6 +1,6 @@
 """Which criterion, which way of parents, how strong a guard: what they gain on rows that no model has seen.
 
-    python benchmarks/scores.py [--parts choice,targets,all,space,speed,loo] [--tables a,b] [--data-dir ../shared/data]
+    python benchmarks/scores.py [--parts choice,targets,all,space,speed] [--tables a,b] [--data-dir ../shared/data]
                                 [--records FILE] [--out FILE]
 
 - choice: every setting on the tables of the first half, from which the defaults were chosen.
@@ -8,7 +8,6 @@
 - all: the defaults, the paper's criterion and the baselines on all tables with up to 16 class variables.
 - space: the score of the chosen network beside those of binary relevance and of a chain, without the guard.
 - speed: CPU time of the default fit on rf1 over that of ``criterion="bic", conditioning="partition"``.
-- loo: the approximate leave-one-out of logistic regression beside real refits, and what leave-one-out costs.
 
 Every finished cell (table, fold, setting) is a line of the records file, and is not computed again. Hamming loss and
 subset 0/1 loss are of the predictions that minimise the one and the other, in percent; the log-loss is that of the whole
@@ -31,16 +30,12 @@ from typing import Any
 
 import numpy as np
 from reporting import publish
-from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
-from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
 from pmdc.inference.chain import MOST_OUTCOMES
-from pmdc.learners import Logistic, NaiveBayes, make_learner
-from pmdc.learners.tasks import local_task
-from pmdc.table.features import Features
+from pmdc.learners import Logistic
 
 FIRST_HALF = ("enb", "voice", "flare1", "flags", "wqanimals", "wqplants", "belae", "oes97")
 SECOND_HALF = ("edm", "emotions", "scene", "waterquality", "adult", "default", "rf1", "thyroid", "scm20d")
@@ -63,7 +58,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "guard 0": {"guard": 0},
     "guard 0.5": {"guard": 0.5},
     "guard 1": {"guard": 1},
-    "cv": {"criterion": "cv"},
+    "10 folds": {"cv": 10},
     "partition": {"conditioning": "partition", "max_discrete_parents": 2},
     "input": {"conditioning": "input"},
     "C = 1": {"estimator": Logistic(C=1.0)},
@@ -267,70 +262,7 @@ def speed(records: Records, data_dir: str | None, tables: Sequence[str]) -> Iter
     yield ""
 
 
-def loo(records: Records, data_dir: str | None, tables: Sequence[str]) -> Iterator[str]:
-    yield "## Leave-one-out of logistic regression beside real refits"
-    yield ""
-    yield "First class variable, its C chosen (`auto`), 100 and 10,000; up to 100 rows evenly spaced; totals in nats."
-    yield ""
-    yield "| table | parents that divide the rows | C | rows | refits | approximate | relative error | correlation | bias a row |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for table in (name for name in ("edm", "emotions", "enb", "wqanimals", "voice") if name in tables):
-        data = load(table, data_dir)
-        codes = np.column_stack([data.Y[name].cat.codes for name in data.Y]).astype(np.int64)
-        sizes = [len(data.Y[name].cat.categories) for name in data.Y]
-        inputs = Features(data.X.to_numpy(float), np.empty((len(codes), 0), dtype=np.int64))
-        auto = make_learner(Logistic(C="auto"), inputs, np.ones(len(codes)), weighted=False)
-        for parents in ((), (1,)):
-            auto.fit(local_task(0, Family(parents), codes, sizes))
-            for C in dict.fromkeys([1 / auto.ridge, 100.0, 1e4]):
-                learner = auto.with_strength(C)
-                yield _beside_refits(learner, codes, sizes, Family(parents), f"| {table} | {len(parents)} | {C:g} |")
-    yield ""
-    yield "CPU time of leave-one-out over that of the log-likelihood (rf1, first class variable; the least of three):"
-    yield ""
-    data = load("rf1", data_dir)
-    codes = np.column_stack([data.Y[name].cat.codes for name in data.Y]).astype(np.int64)
-    sizes = [len(data.Y[name].cat.categories) for name in data.Y]
-    inputs = Features(data.X.to_numpy(float), np.empty((len(codes), 0), dtype=np.int64))
-    yield "| parents | logistic, C = 1 | logistic, C = 100 | naive Bayes |"
-    yield "| --- | --- | --- | --- |"
-    for parents in ((), (1,), (1, 2)):
-        task = local_task(0, Family(parents), codes, sizes)
-        ratios = []
-        for estimator in (Logistic(C=1.0), Logistic(C=100.0), NaiveBayes()):
-            learner = make_learner(estimator, inputs, np.ones(len(codes)), weighted=False)
-            with threadpool_limits(1):
-                learner.leave_one_out(task, None)  # compiled
-                times = [[_cpu(learner.leave_one_out, task), _cpu(learner.log_likelihood_from, task)] for _ in range(3)]
-            ratios.append(np.divide(*np.min(times, axis=0)))
-        yield f"| {len(parents)} | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |"
-    yield ""
-
-
-def _cpu(work: Any, task: Any) -> float:
-    start = time.process_time()
-    work(task, None)
-    return time.process_time() - start
-
-
-def _beside_refits(learner: Any, codes: np.ndarray, sizes: Sequence[int], family: Family, label: str) -> str:
-    task = local_task(0, family, codes, sizes)
-    approximate = learner.leave_one_out(task, None)[0]
-    asked = np.unique(np.linspace(0, len(codes) - 1, 100).astype(int))
-    asked = asked[np.isfinite(approximate[asked])]
-    real = []
-    for i in asked:
-        rest = np.delete(np.arange(len(codes)), i)
-        own = local_task(0, family, codes[rest], sizes)
-        part = own.partition.configurations.find(codes[[i]])[:, 0]
-        real.append(learner.on(rest).fit(own).log_proba(learner.X[[i]], part)[0, codes[i, 0]])
-    ours, real = approximate[asked], np.array(real)
-    error = 100 * (ours.sum() - real.sum()) / abs(real.sum())
-    values = f"{len(asked)} | {real.sum():.2f} | {ours.sum():.2f} | {error:+.2f} %"
-    return f"{label} {values} | {np.corrcoef(ours, real)[0, 1]:.4f} | {np.mean(ours - real):+.4f} |"
-
-
-PARTS = {"choice": choice, "targets": targets, "all": everything, "space": space, "speed": speed, "loo": loo}
+PARTS = {"choice": choice, "targets": targets, "all": everything, "space": space, "speed": speed}
 
 
 def main() -> None:

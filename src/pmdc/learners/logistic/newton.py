@@ -98,8 +98,8 @@ def no_factor() -> Factor:
 
 
 @compiled()
-def frequencies(problem: Problem) -> Floats:
-    """Return the intercepts, as contrasts, of the model that knows the frequencies of the states alone."""
+def _frequencies(problem: Problem) -> tuple[Floats, float]:
+    """The intercepts, as contrasts, of the model that knows the frequencies of the states alone; its objective."""
     m, v = problem.Q.shape
     weight, T = np.zeros(m), np.zeros(v)
     for i in range(len(problem.y)):
@@ -108,7 +108,7 @@ def frequencies(problem: Problem) -> Floats:
         for a in range(m):
             # Q'b; for two states their difference
             T[e] += (problem.Q[a, e] if m > 2 else 2.0 * a - 1.0) * np.log(weight[a])
-    return T
+    return T, -np.sum(weight * np.log(weight / weight.sum()))
 
 
 @compiled()
@@ -125,7 +125,7 @@ def minimise(
     m, v = Q.shape
     S, change, P = np.empty((n, m)), np.zeros((n, m)), np.empty((n, m))
     grad, step = np.empty((v, k)), np.zeros((v, k))
-    null = _null_value(y, w, m)
+    cold_start, null = _frequencies(problem)
     least = (1e-10 if ridge else 1e-4) * null
     value, cold = np.inf, False
     if warm:
@@ -133,7 +133,7 @@ def minimise(
         value = softmax(S, change, 0.0, y, w, P)[0] + penalty(T, T, ridge) / 2
     if not value <= null:
         T[:] = 0.0
-        T[:, 0] = frequencies(problem)
+        T[:, 0] = cold_start
         cold = True  # the same probabilities in all rows
         scores(A, T, Q, S)
         value = softmax(S, change, 0.0, y, w, P)[0]
@@ -200,18 +200,6 @@ def minimise(
         old = size >= 0.01
         left = gain
     return max_iter + 1, last
-
-
-@compiled()
-def _null_value(y: Codes, w: Floats, m: int) -> float:
-    """The objective of the frequencies alone."""
-    counts = np.zeros(m)
-    for i in range(len(y)):
-        counts[y[i]] += w[i]
-    total, value = counts.sum(), 0.0
-    for a in range(m):
-        value -= counts[a] * np.log(counts[a] / total)
-    return value
 
 
 @compiled(fastmath=SUMS)
