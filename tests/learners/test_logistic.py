@@ -394,7 +394,8 @@ def test_cross_validation_is_a_refit_without_each_fold(m, weighted, family, C):
     expected = by_scikit_learn(X, codes, sizes, family, dealt(240), weights, C)
     if m == 15 and family.partition:
         assert np.isneginf(expected).any()  # states that the rest of a part does not have
-    assert_same(held_out(learner, codes, sizes, family, dealt(240)), expected)
+    own = held_out(learner, codes, sizes, family, dealt(240))
+    assert_same(own, expected, rtol=1e-3 if C < 1e4 else 1e-2)  # an optimum that is nearly infinitely far away
 
 
 @pytest.mark.filterwarnings("ignore:The inner solver of NewtonCholeskySolver")  # indicators add up to 1
@@ -480,7 +481,7 @@ def rare_table(n):
     return X, np.column_stack([y, rare]), (3, 46), fold
 
 
-STALE = "minimise stops by the gain that the factor of all rows promises, which is too little where a value has left"
+STALE = "minimise stops by the gain that an older factor promises: too little where the curvature has become less"
 
 
 @pytest.mark.parametrize(
@@ -488,9 +489,9 @@ STALE = "minimise stops by the gain that the factor of all rows promises, which 
     [
         (600, 1.0),
         (600, 100.0),
+        (600, 1e4),
         (5000, 1.0),
-        pytest.param(5000, 100.0, marks=pytest.mark.xfail(strict=True, reason=STALE)),
-        pytest.param(600, 1e4, marks=pytest.mark.xfail(strict=True, reason=STALE)),
+        (5000, 100.0),
         pytest.param(5000, 1e4, marks=pytest.mark.xfail(strict=True, reason=STALE)),
     ],
 )
