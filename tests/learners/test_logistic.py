@@ -652,3 +652,21 @@ def test_C_is_the_same_for_weights_and_repetitions():
     repeated = Logistic(C="auto").fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     assert weighted.C_ == repeated.C_
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_rows_that_alone_have_a_value_are_forgotten_with_their_fold(C, n_states):
+    """Without them nothing but the penalty says what the coefficient is; with them it explains them well."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 4)), rng.integers(0, n_states, size=1000)
+    rare = [0, 5, 10, 15]  # all in the first fold
+    X[:, 3], y[rare] = 0.0, 1
+    X[rare, 3] = 1.0
+    learner = make_learner(Logistic(C=C), numbers(X), np.ones(1000))
+    fold = np.arange(1000) % 5
+    own, _ = learner.cross_validate(root_task(0, y, n_states), fold, None)
+    seen = np.flatnonzero(fold)
+    refit = learner.on(seen).fit(root_task(0, y[seen], n_states))
+    expected = refit.log_proba(learner.X[rare], np.zeros(4, dtype=np.int64))[:, 1]
+    np.testing.assert_allclose(own[rare], expected, atol=1e-3)
