@@ -13,7 +13,8 @@ Gradients are exact; the Hessian only steers, and may be cheap:
 - it is in single precision where the penalty allows it;
 - inputs come rotated to their principal axes (which the penalty does not notice), the longest first. Along axes on
   which a part hardly varies the penalty outweighs the data, and the Hessian is taken as diagonal there;
-- a factor is used again as long as the steps it gives shrink what is left quickly;
+- a factor is used again as long as the steps it gives shrink what is left quickly; but the end is told by a new one, as
+  along axes on which the curvature has gone an old one promises too little;
 - a part with fewer rows than inputs is fitted along an orthonormal basis of its rows, outside of which the coefficients
   are zero;
 - where there are too many coefficients or states for a factor, the steps come from conjugate gradients with the Hessian
@@ -161,6 +162,9 @@ def minimise(
             gain = _precondition(last, grad, step)
         if conjugate:
             gain = _conjugate_gradients(problem, P, added, last, grad, step)
+        if gain <= enough and not fresh:  # only a factor of this place and these rows tells what is left
+            old = False
+            continue
         # 2. The end: the last step is taken where nothing can go wrong.
         if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
             damping, old = 0.0 if damping < 1e-7 else damping / 100, False
@@ -247,20 +251,13 @@ def _factor(
             for i in range(n):
                 c[i] = w[i] * variance(P[i], Q, e)
             _gram(A, c, norms, least, width, single, buffers, U[e])
-        return _factorise(U, diagonal, width, added, buffers)
-    whole = np.empty((1, v * width, v * width))
-    whole[0] = hessian(problem, P, width, single, same, norms, least, buffers)
-    return _factorise(whole, diagonal, width, added, buffers)
-
-
-@compiled(fastmath=SUMS)
-def hessian(
-    problem: Problem, P: Floats, width: int, single: bool, same: bool, norms: Floats, least: float, buffers: Buffers
-) -> Floats:
-    """The Hessian along the first axes, for all contrasts together and without the penalty."""
-    A, _, w, Q, _ = problem
-    m, v = Q.shape
-    H, G, c = np.zeros((v * width, v * width)), np.zeros((width, width)), np.empty(len(A))
+            for j in range(width):
+                U[e, j, j] += added[j]
+            copy(_cholesky(U[e]), U[e])
+            buffers.work[0] += width**3 / 3.0
+        return Factor(U, diagonal, width)
+    H = np.zeros((v * width, v * width))
+    G = np.zeros((width, width))
     if same:
         _gram(A, w, norms, 0.0, width, single, buffers, G)
     for a in range(m):
@@ -268,7 +265,7 @@ def hessian(
             share = P[0, a] * P[0, b]
             if not same:
                 share = 1.0
-                for i in range(len(A)):
+                for i in range(n):
                     c[i] = w[i] * P[i, a] * P[i, b]
                 if not _gram(A, c, norms, least, width, single, buffers, G):
                     continue
@@ -279,44 +276,13 @@ def hessian(
                         for i in range(width):
                             for j in range(width):
                                 H[e * width + i, f * width + j] += x * G[i, j]
-    return H
-
-
-@compiled()
-def _factorise(H: Floats, diagonal: Floats, width: int, added: Floats, buffers: Buffers) -> Factor:
-    """Add the penalty to Hessians along the first axes and factor them, in place."""
-    for b in range(len(H)):
-        for i in range(H.shape[1]):
-            H[b, i, i] += added[i % width]
-        copy(_cholesky(H[b]), H[b])
-        buffers.work[0] += H.shape[1] ** 3 / 3.0
-    return Factor(H, diagonal, width)
-
-
-@compiled()
-def without_rows(problem: Problem, T: Floats, last: Factor, buffers: Buffers) -> tuple[Floats, Floats, bool]:
-    """What factors of the Hessian at T without some rows are made of: it itself, the probabilities, the precision."""
-    S, P = np.empty((len(problem.A), len(problem.Q))), np.empty((len(problem.A), len(problem.Q)))
-    scores(problem.A, T, problem.Q, S)
-    softmax(S, np.zeros(S.shape), 0.0, problem.y, problem.w, P)
-    energy, norms = energies(problem.A, problem.w)
-    single = problem.ridge > 1e-5 * energy.max()
-    return hessian(problem, P, last.width, single, False, norms, 0.0, buffers), P, single
-
-
-@compiled()
-def factor_without(H: Floats, held: Problem, P: Floats, single: bool, last: Factor, buffers: Buffers) -> Factor:
-    """The factor of the Hessian H without the rows that are held out, whose probabilities are P.
-
-    Their curvature must go: along an axis on which they alone vary, the factor with them would take the optimum for
-    reached while the coefficients still remember them.
-    """
-    own = hessian(held, P, last.width, single, False, energies(held.A, held.w)[1], 0.0, buffers)
-    added = np.full(held.A.shape[1], held.ridge)
-    added[0] = 0.0
-    left = np.empty((1, *H.shape))
-    left[0] = H - own
-    return _factorise(left, last.diagonal, last.width, added, buffers)
+    for e in range(v):
+        for j in range(width):
+            H[e * width + j, e * width + j] += added[j]
+    buffers.work[0] += (v * width) ** 3 / 3.0
+    whole = np.empty((1, v * width, v * width))
+    copy(_cholesky(H), whole[0])
+    return Factor(whole, diagonal, width)
 
 
 @compiled()

@@ -1,8 +1,7 @@
 """Softmax models of all parts of a partition, and what those fitted without a fold say of its rows.
 
-Leaving a fold out changes the objective of a part little: the optimum without the fold is found from that of all rows.
-Its Hessian there is that of all rows less that of the fold, so all folds together cost one Hessian more, and a few
-gradients each; where rows are few for the coefficients, `newton.minimise` makes further factors of its own.
+Leaving a fold out changes the objective of a part little, and its Hessian hardly: the optimum without the fold is found
+from that of all rows, with the same factor of the Hessian as long as it serves, and one of its own to tell the end.
 """
 
 from __future__ import annotations
@@ -11,16 +10,7 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
-from pmdc.learners.logistic.newton import (
-    NEGLIGIBLE,
-    Buffers,
-    Factor,
-    Problem,
-    factor_without,
-    minimise,
-    no_factor,
-    without_rows,
-)
+from pmdc.learners.logistic.newton import NEGLIGIBLE, Buffers, Factor, Problem, minimise, no_factor
 from pmdc.learners.logistic.softmax import along, contrasts, local_states, room, row_space, scores, take_rows
 
 
@@ -141,22 +131,14 @@ def _hold_out(
     """
     m, most = len(problem.Q), 0
     local = np.empty(m, dtype=np.int64)
-    shared = last.U.shape[0] == 1 and problem.ridge > 0.0  # conjugate gradients have a factor for each contrast
-    if shared:
-        H, P, single = without_rows(problem, T, last, buffers)
     for f in np.unique(fold[rows]):
         without, held = _split(problem, fold[rows], f, local)
         n_left = len(without.Q)
         # Without a penalty, coefficients that separate the held-out rows would never be forgotten.
         warm = n_left == m and problem.ridge > 0.0
-        own, first = np.zeros((without.Q.shape[1], T.shape[1])), no_factor()
-        if warm:
-            own = T.copy()
-            if shared:
-                out = Problem(problem.A[held], problem.y[held], problem.w[held], problem.Q, problem.ridge)
-                first = factor_without(H, out, P[held], single, last, buffers)
+        own = T.copy() if warm else np.zeros((without.Q.shape[1], T.shape[1]))
         if n_left > 1:
-            steps, _ = minimise(without, own, warm, first, tol, max_iter, buffers)
+            steps, _ = minimise(without, own, warm, last if warm else no_factor(), tol, max_iter, buffers)
             most = max(most, steps)
         S = np.empty((len(held), n_left))
         scores(problem.A[held], own, without.Q, S)
