@@ -120,8 +120,10 @@ class Logistic(LogProbaClassifier):
         learner = LogisticLearner(
             self, Features(X, np.empty((len(X), 0), dtype=np.int64)), weights, options=Options(backoff="none")
         )
+        task = root_task(0, codes, len(self.classes_))
         with one_thread():
-            self._models = learner.fit(root_task(0, codes, len(self.classes_)))
+            learner = learner.with_chosen_C(task)
+            self._models = learner.fit(task)
         self._prepare = learner.prepare
         self.C_ = 1.0 / learner.ridge if learner.ridge else np.inf
         self.mean_, self.scale_ = learner.affine.shift, learner.affine.width
@@ -249,12 +251,15 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         return held_out, models.start(task)
 
     def _fit_to(self, task: LocalTask, X: Floats) -> LogisticModels:
-        if self.auto:
-            self.ridge = 1.0 / self._choose_C(task)
-        return super()._fit_to(task, X)
+        return self.with_chosen_C(task)._fit_to(task, X) if self.auto else super()._fit_to(task, X)
 
-    def _choose_C(self, task: LocalTask) -> float:
-        """Choose C by five folds; a state that a model has not seen gets its share of what one row more is worth."""
+    def with_chosen_C(self, task: LocalTask) -> LogisticLearner:
+        """Return the same learner with C chosen for a task by five folds, where it is to be.
+
+        A state that a model has not seen gets its share of what one row more is worth.
+        """
+        if not self.auto:
+            return self
         rows, fold, shares = _deal(self.plain, task.codes, self.sample_weight)
         copies, some = self.on(rows), task.take(rows)
         copies.sample_weight = weight = shares * self.sample_weight[rows]
@@ -265,7 +270,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
             held_out, start = copies.with_C(C).cross_validate(some, fold, start)
             return float(np.dot(weight, np.where(np.isneginf(held_out), least, held_out))), start
 
-        return best_C(score)[1]
+        return self.with_C(best_C(score)[1])
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
