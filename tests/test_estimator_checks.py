@@ -22,7 +22,7 @@ from pmdc.learners import Logistic
         GBNC(GaussianNB(), backoff="none"),
         BinaryRelevance(),
         ClassifierChain(loss="hamming"),
-        ClassPowerset(),
+        ClassPowerset(loss="hamming"),
         ChainEnsemble(GaussianNB(), n_chains=3, loss="hamming"),
         Logistic(),
     ]

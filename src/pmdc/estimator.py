@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count
+from pmdc._support.warn import warn_user
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
@@ -125,12 +126,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         weights = read_weights(sample_weight, len(columns[0].values))
         kept = weights > 0
         if sample_weight is not None and _are_no_counts(weights[kept]):
-            warnings.warn(
+            warn_user(
                 f"sample_weight sums to {weights.sum():g} over {kept.sum()} rows. It should sum to the number of rows "
                 "that it stands for: scores, their errors, and the probability left to what was never seen, depend on "
-                "this number. Divide weights that are no counts by their mean.",
-                UserWarning,
-                stacklevel=4,
+                "this number. Weights that are not counts should be rescaled to mean 1."
             )
         self.class_table_ = ClassTable.fit(y, owner, kept)
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):

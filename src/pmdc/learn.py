@@ -88,7 +88,7 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
-        network = fit_network(scorer, families, settings.shrunk)
+        network = fit_network(scorer.fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
     return LearnedNetwork(network, tree, structure, families, strengths, *scored, scorer.fitter.C)
 
@@ -148,6 +148,11 @@ def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
                 f"criterion={settings.criterion!r} refused every parent set of the class variable {name!r}: its "
                 "penalty is inf for each. Let it answer a finite number for some, such as the empty one."
             )
+
+
+def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Family], float | None]:
+    """Kappa of the families of the finished tables, whatever else was scored on the way."""
+    return lambda child, family: scorer.kappa(child, family) if family in tables[child] else None
 
 
 # Structure ------------------------------------------------------------------------------------------------------

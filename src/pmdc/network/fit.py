@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -13,21 +13,29 @@ from pmdc.learners.tasks import LocalTask
 from pmdc.network.backoff import backoff_chains, inherited_kappas
 from pmdc.network.network import Level, Network, Node
 from pmdc.scores.fitter import Fitter
-from pmdc.scores.scorer import Scorer
+from pmdc.scores.scorer import Parallel
 
 Winner = tuple[int, Sequence[Sequence[Family]], dict[Family, float | None]]
 """A class variable, its family and those it falls back on as chains, and kappa of each."""
 
 
-def fit_network(scorer: Scorer, chosen: Sequence[Family], backoff: bool) -> Network:
-    """Fit the local models of the chosen families and, with `backoff`, those they fall back on."""
+def fit_network(
+    fitter: Fitter,
+    parallel: Parallel,
+    chosen: Sequence[Family],
+    kappa: Callable[[int, Family], float | None],
+    backoff: bool,
+) -> Network:
+    """Fit the local models of the chosen families and, with `backoff`, those they fall back on.
+
+    `kappa` says how strongly a family that was scored is shrunk towards the coarser one.
+    """
     tell_phase("fitting the local models")
-    fitter = scorer.fitter
     winners: list[Winner] = []
     for child, family in enumerate(chosen):
         chains = backoff_chains(partial(fitter.coarser, child), family, fitter.n_classes)
-        winners.append((child, chains, inherited_kappas(chains, partial(scorer.kappa, child))))
-    nodes = scorer.parallel(fit_node, winners, fitter, backoff)
+        winners.append((child, chains, inherited_kappas(chains, partial(kappa, child))))
+    nodes = parallel(fit_node, winners, fitter, backoff)
     return Network(nodes, fitter.learner.prepare, fitter.sizes)
 
 

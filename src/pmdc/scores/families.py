@@ -126,9 +126,10 @@ class FamilyScoring:
         if limit is not None and n_sets > limit:
             few = restrict(rules, limit, self.scorer.score, not partition)
             kept = sum(rule.count() for rule in few)
+            features = f" and max_discrete_parents={rules[0].max_discrete_parents}" if partition else ""
             warn_user(
-                f"There are {n_sets} parent sets within max_parents={self.settings.max_parents} and "
-                f"max_discrete_parents={rules[0].max_discrete_parents}, more than max_candidates={limit}. "
+                f"There are {n_sets} parent sets within max_parents={self.settings.max_parents}{features}, more than "
+                f"max_candidates={limit}. "
                 f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
                 "the structure is the best over these."
             )

@@ -48,6 +48,7 @@ class HeldOutScorer(Scorer):
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)
         self._kappas: dict[Task, float] = {}
+        self._gains: dict[tuple[int, Family, Family], Gain] = {}
 
     def _needed(self, tasks: Sequence[Task]) -> list[Task]:
         needed = dict.fromkeys(tasks)
@@ -83,15 +84,18 @@ class HeldOutScorer(Scorer):
         task = child, family
 
         def compute() -> Floats:
-            [(answer, _)] = _held_out([(task, self._start(*task))], self.fitter, self.evaluator)
+            [(answer, _)] = self._evaluate([task])
             return self._after_shrinkage(task, answer)
 
         return self._rows.get(task, compute)
 
     def gain(self, child: int, family: Family, other: Family) -> Gain:
-        differences = self.rows(child, family) - self.rows(child, other)
-        error = standard_error(differences, self.fitter.sample_weight, self.origin)
-        return Gain(self._known[child, family] - self._known[child, other], error)
+        key = child, family, other
+        if key not in self._gains:
+            differences = self.rows(child, family) - self.rows(child, other)
+            error = standard_error(differences, self.fitter.sample_weight, self.origin)
+            self._gains[key] = Gain(self._known[child, family] - self._known[child, other], error)
+        return self._gains[key]
 
     def kappa(self, child: int, family: Family) -> float | None:
         return self._kappas.get((child, family))
