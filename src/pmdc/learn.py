@@ -93,9 +93,6 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     return LearnedNetwork(network, tree, structure, families, strengths, *scored, scorer.fitter.C)
 
 
-# Scores ---------------------------------------------------------------------------------------------------------
-
-
 def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
     """The possible parents of each class variable, the most informative first; those that are required before them."""
     return [
@@ -153,9 +150,6 @@ def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
 def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Family], float | None]:
     """Kappa of the families of the finished tables, whatever else was scored on the way."""
     return lambda child, family: scorer.kappa(child, family) if family in tables[child] else None
-
-
-# Structure ------------------------------------------------------------------------------------------------------
 
 
 def _find_network(

@@ -140,8 +140,6 @@ class FamilySearch:
             if classes not in best or found[:2] > best[classes][:2]:
                 best[classes] = found
 
-    # 1. Discrete features ------------------------------------------------------------------------------------
-
     def settle_features(self) -> list[Family]:
         """Choose the features of each class variable and how they enter."""
         self._score([(rule.child, family) for rule in self.rules for family in (rule.least(), rule.everything())])
@@ -188,8 +186,6 @@ class FamilySearch:
                 changed.append(family.divide_by(v))
             found.extend(other for other in changed if other != family)
         return found
-
-    # 2. Class variables --------------------------------------------------------------------------------------
 
     def score_levels(self, features: Sequence[Family]) -> None:
         """Score the sets of class variables within the limits, in one conditioning or another."""
@@ -248,8 +244,6 @@ class FamilySearch:
         subsets = chain.from_iterable(combinations(classes, size) for size in range(len(classes) + 1))
         best = self._best[rule.child]
         return max((best[s].score for s in subsets if s in best), default=-np.inf)
-
-    # 3. and 4. More inputs, and a chain ----------------------------------------------------------------------
 
     def grow_inputs(self) -> None:
         """Add inputs to the best families that have all class variables that `max_parents` allows."""

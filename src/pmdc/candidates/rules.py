@@ -120,9 +120,6 @@ def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows:
     return total
 
 
-# Edges by name --------------------------------------------------------------------------------------------------
-
-
 def parent_rules(
     class_names: Sequence[str],
     discrete_names: Sequence[str],

@@ -42,7 +42,7 @@ class Engine:
     saved, functions : other types and functions that fitted models consist of, for files
     estimators : estimators of pmdc that are fitted by this engine alone, by the name that files have for them
     settings : str
-        Which estimators and settings it accepts, for messages.
+        Which estimators and settings it accepts, for messages of what it alone can do.
     """
 
     accepts: Callable[[Any, Sequence[int]], bool]
@@ -66,8 +66,6 @@ ENGINES: tuple[Engine, ...] = (
         logistic.LogisticModels,
         (inputs.Affine, inputs.Indicators, inputs.IndicatorsBefore, inputs.Rotated),
         estimators=(logistic.Logistic,),
-        settings="pmdc.learners.Logistic, and scikit-learn's LogisticRegression with an L2 penalty with a positive "
-        "number as C, an intercept, any solver but 'liblinear', and neither class_weight nor dual nor warm_start",
     ),
     Engine(
         naive_bayes.accepts,
@@ -82,14 +80,12 @@ ENGINES: tuple[Engine, ...] = (
         clones.accepts_forest,
         clones.ForestLearner,
         clones.EstimatorModels,
-        settings="forests with bootstrap",
     ),
     Engine(
         lambda estimator, sizes: True,
         clones.EstimatorLearner,
         clones.EstimatorModels,
         (clones.PartModel, inputs.Affine, inputs.Indicators, inputs.IndicatorsBehind),
-        settings="any scikit-learn classifier with predict_proba",
     ),
 )
 
