@@ -4,9 +4,9 @@ We skip none. scikit-learn itself skips two kinds: those of array-API input, whi
 estimator that claims to support it, and those of `decision_function`, which our classifiers do not have, because
 what they know are probabilities.
 
-One check wants `predict` to be the argmax of `predict_proba`. The powerset, chains and ensembles of them are checked with
-``loss="hamming"``, for which that holds: their defaults, greedy predictions and the vote of these, are other decisions
-by design and would agree by chance only.
+One check wants `predict` to be the argmax of `predict_proba`. The powerset, chains and ensembles of chains are checked
+with ``loss="hamming"``, for which that holds: their defaults, the most probable outcome, greedy predictions and the vote
+of these, are other decisions by design and would agree by chance only.
 """
 
 from sklearn.naive_bayes import GaussianNB
