@@ -5,8 +5,8 @@ estimator that claims to support it, and those of `decision_function`, which our
 what they know are probabilities.
 
 One check wants `predict` to be the argmax of `predict_proba`. The powerset, chains and ensembles of chains are checked
-with ``loss="hamming"``, for which that holds: their defaults, the most probable outcome, greedy predictions and the vote
-of these, are other decisions by design and would agree by chance only.
+with ``loss="hamming"``, for which that holds: their defaults, the most probable outcome, greedy predictions and the
+vote of these, are other decisions by design and would agree by chance only.
 """
 
 from sklearn.naive_bayes import GaussianNB
