@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Array, Codes, Floats
 from pmdc.learners.logistic.softmax import Problem
 
 MAX_COEFFICIENTS, MAX_STATES = 600, 12
@@ -196,7 +196,7 @@ def hessians(
     least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
     front = np.ascontiguousarray(A[:, :width], dtype=np.float32 if single else np.float64)
     norms = squares.sum(axis=1)
-    same = bool((P == P[:, :1]).all())
+    same = bool((P[:, :1] == P).all())
     found = []
     for rows in [slice(None)] if folds is None else folds:
         part = front[rows], norms[rows], least
@@ -227,7 +227,7 @@ def _added(problem: Problem, energy: Floats | None, damping: float) -> Floats:
     return added if not damping or energy is None else added + damping * energy
 
 
-def _pairs(P: Floats, w: Floats, Q: Floats, same: bool, part: tuple[Floats, Floats, float]) -> Floats:
+def _pairs(P: Floats, w: Floats, Q: Floats, same: bool, part: tuple[Array, Floats, float]) -> Floats:
     """Return the Hessian of all contrasts together; `same` says that all rows have the same probabilities."""
     m, v = Q.shape
     width = part[0].shape[1]
@@ -242,7 +242,7 @@ def _pairs(P: Floats, w: Floats, Q: Floats, same: bool, part: tuple[Floats, Floa
     return H.reshape(v, v, width, width).transpose(0, 2, 1, 3).reshape(v * width, v * width)
 
 
-def _gram(c: Floats, A: Floats, norms: Floats, least: float) -> Floats:
+def _gram(c: Floats, A: Array, norms: Floats, least: float) -> Floats:
     """Return sum_i c_i a_i a_i', without rows that add no more than `least` in any direction."""
     G = np.zeros((A.shape[1], A.shape[1]))
     kept = np.arange(len(A))

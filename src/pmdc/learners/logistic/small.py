@@ -61,28 +61,20 @@ def fit_small_parts(
         size = max(size, bounds[p, 1] - bounds[p, 0])
     own_A, own_y, own_w = np.empty((size, k)), np.empty(size, dtype=np.int64), np.empty(size)
     own_T, local = np.empty((most_states, k)), np.empty(most_states, dtype=np.int64)
-    S = np.empty((size, most_states))
     failed, most_steps = 0, 0
     for p in range(len(bounds)):
-        worst, m = 0, n_states[p]
+        first, end, m, worst = bounds[p, 0], bounds[p, 1], n_states[p], 0
         for f in range(-1, n_folds):  # -1: all rows
             # 1. The rows that are not in the fold, and the states they have.
-            n, n_left = 0, 0
-            local[:] = -1
-            for i in range(bounds[p, 0], bounds[p, 1]):
-                if fold[i] != f:
-                    local[y[i]] = 0
-            for s in range(m):
-                if local[s] == 0:
-                    local[s] = n_left
-                    n_left += 1
-            for i in range(bounds[p, 0], bounds[p, 1]):
+            n_left = _number_states(y, fold, first, end, f, local)
+            n = np.int64(0)  # a literal would be compiled for on its own
+            for i in range(first, end):
                 if fold[i] != f:
                     own_y[n], own_w[n] = local[y[i]], w[i]
                     for j in range(k):
                         own_A[n, j] = A[i, j]
                     n += 1
-            if f >= 0 and n == bounds[p, 1] - bounds[p, 0]:
+            if f >= 0 and n == end - first:
                 continue
             # 2. Their model, from that of all rows. Without a penalty, coefficients that separate held-out rows would
             # never be forgotten.
@@ -90,35 +82,57 @@ def fit_small_parts(
             for e in range(m - 1):
                 for j in range(k):
                     own_T[e, j] = T[p, e, j] if start else 0.0
+            Q = contrasts[n_left]
             if n_left > 1:
-                Q = contrasts[n_left]
                 steps = _minimise(own_A, own_y, own_w, n, n_left, Q, own_T, start, ridge, tol, max_iter)
                 worst = max(worst, steps)
+            # 3. Its coefficients, or what it says of the rows of the fold.
             if f < 0:
                 for e in range(m - 1):
                     for j in range(k):
                         T[p, e, j] = own_T[e, j]
                 continue
-            # 3. What it says of the rows of the fold.
-            for i in range(bounds[p, 0], bounds[p, 1]):
+            for i in range(first, end):
                 if fold[i] == f:
-                    state = local[y[i]]
-                    held_out[i] = -np.inf
-                    if state >= 0:
-                        top = -np.inf
-                        for a in range(n_left):
-                            S[0, a] = 0.0
-                            for e in range(n_left - 1):
-                                for j in range(k):
-                                    S[0, a] += contrasts[n_left, a, e] * own_T[e, j] * A[i, j]
-                            top = max(top, S[0, a])
-                        total = 0.0
-                        for a in range(n_left):
-                            total += np.exp(S[0, a] - top)
-                        held_out[i] = S[0, state] - top - np.log(total)
+                    held_out[i] = _log_proba(A, i, own_T, Q, n_left, local[y[i]])
         failed += worst > max_iter
         most_steps = max(most_steps, worst)
     return failed, most_steps
+
+
+@compiled(**_HELPER)
+def _number_states(y: Codes, fold: Codes, first: int, end: int, f: int, local: Codes) -> int:
+    """Number the states of the rows that are not in fold f, -1 for the other states; return how many there are."""
+    local[:] = -1
+    for i in range(first, end):
+        if fold[i] != f:
+            local[y[i]] = 0
+    n_left = 0
+    for s in range(len(local)):
+        if local[s] == 0:
+            local[s] = n_left
+            n_left += 1
+    return n_left
+
+
+@compiled(**_HELPER)
+def _log_proba(A: Floats, i: int, T: Floats, Q: Floats, m: int, state: int) -> float:
+    """Return the log-probability of a state of row i, -inf for a state without a number."""
+    if state < 0:
+        return -np.inf
+    scores, top = np.zeros(m), -np.inf
+    for e in range(m - 1):
+        total = 0.0
+        for j in range(A.shape[1]):
+            total += T[e, j] * A[i, j]
+        for a in range(m):
+            scores[a] += Q[a, e] * total
+    for a in range(m):
+        top = max(top, scores[a])
+    total = 0.0
+    for a in range(m):
+        total += np.exp(scores[a] - top)
+    return scores[state] - top - np.log(total)
 
 
 @compiled(**_HELPER)
@@ -140,15 +154,12 @@ def _minimise(
     S, change, P = np.zeros((n, m)), np.zeros((n, m)), np.empty((n, m))
     step, H, solution = np.zeros((v, k)), np.empty((v * k, v * k)), np.empty(v * k)
     # 0. Start at T, unless the frequencies are better.
-    weight, total, null = np.zeros(m), 0.0, 0.0
+    weight, value = np.zeros(m), np.inf
     for i in range(n):
         weight[y[i]] += w[i]
-        total += w[i]
-    for a in range(m):
-        null -= weight[a] * np.log(weight[a] / total)
-    value = np.inf
+    null = -np.sum(weight * np.log(weight / weight.sum()))
     if warm:
-        _add_scores(A, T, Q, -1.0, S)
+        _add_scores(A, T, Q, S)
         value = _evaluate(S, change, 0.0, y, w, P)[0] + _penalty(T, T, v, ridge) / 2
     if not value <= null:
         for e in range(v):
@@ -157,7 +168,7 @@ def _minimise(
             for a in range(m):  # Q'b; for two states their difference
                 T[e, 0] += (Q[a, e] if m > 2 else 2.0 * a - 1.0) * np.log(weight[a])
         S[:] = 0.0
-        _add_scores(A, T, Q, -1.0, S)
+        _add_scores(A, T, Q, S)
         value = _evaluate(S, change, 0.0, y, w, P)[0]
     least = (1e-10 if ridge else 1e-4) * null
     damping, floor, left = 0.0, 0.0, np.inf
@@ -173,65 +184,86 @@ def _minimise(
         if gain <= enough and damping > 0.0:  # a damped Hessian promises too little
             damping = 0.0 if damping < 1e-7 else damping / 100
             continue
-        change[:] = 0.0
-        _add_scores(A, step, Q, -1.0, change)
         # 2. Line search, with damping where the Hessian is not reliable.
-        a, b, constant = _penalty(T, step, v, ridge), _penalty(step, step, v, ridge), _penalty(T, T, v, ridge) / 2
-        size, low, high, new_value = (1.0 if gain < np.inf else 0.0), 0.0, np.inf, value
-        for attempt in range(40 if gain < np.inf else 0):
-            new_value, slope, curvature = _evaluate(S, change, size, y, w, P)
-            new_value += constant - size * a + size * size * b / 2
-            slope += size * b - a
-            curvature += b
-            if gain <= enough:  # the end: the last step is taken where nothing can go wrong
-                if new_value <= value or gain <= 1e-9 * value:
-                    for e in range(v):
-                        for j in range(k):
-                            T[e, j] -= step[e, j]
-                return steps
-            down = new_value <= value - 2e-4 * size * gain
-            if down and (abs(slope) <= 0.6 * gain or attempt >= 3):
-                break
-            if down and slope < 0.0:
-                low = size
-            else:
-                high = size
-            best = min(size - slope / curvature, 4.0 * size) if curvature > 0.0 else 2.0 * size
-            if not low < best < high:
-                best = 0.5 * (low + high) if high < np.inf else 2.0 * size
-            size = best if best >= 1e-10 and attempt < 39 else 0.0
-            if size == 0.0:
-                break
-        if size < 0.01:  # in the end, rounding hides what is left
+        change[:] = 0.0
+        _add_scores(A, step, Q, change)
+        end = gain <= enough
+        size, new_value = _line_search(S, change, y, w, P, T, step, ridge, value, gain, end)
+        if size < 0.01 and not end:  # in the end, rounding hides what is left
             if damping > 1.0:
                 return steps if left <= 1e-6 * max(value, least) else max_iter + 1
             damping = max(100 * damping, 1e-8)
-            if size == 0.0:
-                _evaluate(S, change, 0.0, y, w, P)
-                continue
         else:
             damping = damping / 100 if damping > 1e-7 else 0.0
         # 3. The step.
         for e in range(v):
             for j in range(k):
                 T[e, j] -= size * step[e, j]
+        if end:
+            return steps
         for i in range(n):
             for s in range(m):
                 S[i, s] -= size * change[i, s]
-        value, left = new_value, gain
+        if size == 0.0:
+            _evaluate(S, change, 0.0, y, w, P)
+        else:
+            value, left = new_value, gain
     return max_iter + 1
 
 
+@compiled(**_HELPER)
+def _line_search(
+    S: Floats,
+    change: Floats,
+    y: Codes,
+    w: Floats,
+    P: Floats,
+    T: Floats,
+    step: Floats,
+    ridge: float,
+    value: float,
+    gain: float,
+    end: bool,
+) -> tuple[float, float]:
+    """Return how far to go along the step, by Newton's method on the line, and the objective there; P is left there.
+
+    At the end, the whole step is taken unless it changes much and raises the objective.
+    """
+    v = step.shape[0]
+    a, b, constant = _penalty(T, step, v, ridge), _penalty(step, step, v, ridge), _penalty(T, T, v, ridge) / 2
+    size, low, high = 1.0, 0.0, np.inf
+    for attempt in range(40 if gain < np.inf else 0):
+        new_value, slope, curvature = _evaluate(S, change, size, y, w, P)
+        new_value += constant - size * a + size * size * b / 2
+        slope += size * b - a
+        if end:
+            return (1.0 if new_value <= value or np.abs(change).max() <= 0.1 else 0.0), new_value
+        down = new_value <= value - 2e-4 * size * gain
+        if down and (abs(slope) <= 0.6 * gain or attempt >= 3):
+            return size, new_value
+        if down and slope < 0.0:
+            low = size
+        else:
+            high = size
+        best = min(size - slope / (curvature + b), 4.0 * size) if curvature + b > 0.0 else 2.0 * size
+        if not low < best < high:
+            best = 0.5 * (low + high) if high < np.inf else 2.0 * size
+        if best < 1e-10:
+            break
+        size = best
+    return 0.0, value
+
+
 @compiled(fastmath=SUMS, **_HELPER)
-def _add_scores(A: Floats, T: Floats, Q: Floats, sign: float, S: Floats) -> None:
-    """S -= sign A T'Q'."""
+def _add_scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
+    """S += A T'Q'."""
     for i in range(S.shape[0]):
         for e in range(S.shape[1] - 1):
             total = 0.0
             for j in range(A.shape[1]):
                 total += T[e, j] * A[i, j]
             for a in range(S.shape[1]):
-                S[i, a] -= sign * Q[a, e] * total
+                S[i, a] += Q[a, e] * total
 
 
 @compiled(fastmath=SUMS, **_HELPER)
