@@ -86,16 +86,15 @@ class Table:
     def score_all(self, learner):
         """What `GBNC` does in phase P1, without pruning: level by level, each family from the coarser one."""
         fitter = Fitter.of(self.rows, learner, rank_parents(self.rows))
-        flops, values, starts = 0.0, {}, {}
+        values, starts = {}, {}
         for child, parents in self.sets:
             task, family = self.task(child, parents), Family(parents)
             if isinstance(learner, WarmStart):
                 start = starts.get((child, fitter.coarser(child, family)))
                 values[child, parents], starts[child, family] = learner.log_likelihood_from(task, start)
-                flops += learner.work
             else:
                 values[child, parents] = learner.log_likelihood(task)
-        return values, flops
+        return values
 
 
 def rf1(data_dir):
@@ -104,12 +103,6 @@ def rf1(data_dir):
     codes = np.column_stack([data.Y[name].cat.codes for name in data.Y])
     sizes = [len(data.Y[name].cat.categories) for name in data.Y]
     return data, train, Table(data.X.to_numpy()[train], codes[train], sizes)
-
-
-def matrix_rate(dtype):
-    A = np.random.default_rng(0).normal(size=(1500, 1500)).astype(dtype)
-    A @ A
-    return 3 * 2 * 1500**3 / cpu(lambda: [A @ A for _ in range(3)])[0]
 
 
 def sample(table, count):
@@ -129,7 +122,7 @@ def against_loop(name, table, estimator, peer, standardised, count=48):
     loop = table.loop(peer, standardised)
     rounds, peer_rounds, worst = [], [], 0.0
     for _ in range(2):  # in turns, because the machine may not be ours alone
-        seconds, (values, flops) = cpu(lambda: table.score_all(learner))
+        seconds, values = cpu(lambda: table.score_all(learner))
         rounds.append(seconds)
         estimate = 0.0
         for level, some in zip(table.levels, sample(table, count), strict=True):
@@ -147,32 +140,11 @@ def against_loop(name, table, estimator, peer, standardised, count=48):
         f"  loop  {theirs:8.2f} s CPU, extrapolated from {count} sets ({peer!r}; {peer_rounds[0]:.1f}, {peer_rounds[1]:.1f})"
     )
     print(f"  ratio {theirs / ours:8.1f}   greatest relative difference of a log-likelihood {worst:.1e}")
-    return ours, flops
 
 
 def logistic(args):
     _, _, table = rf1(args.data_dir)
-    ours, flops = against_loop(
-        "logistic, rf1", table, Logistic(), LogisticRegression(solver="newton-cholesky", max_iter=1000), True
-    )
-    single, double = matrix_rate(np.float32), matrix_rate(float)
-    plain = 0.0  # one Hessian of every part, all pairs of states, as plain Newton has it in every step
-    for pair in table.sets:
-        task = table.task(*pair)
-        cells = np.zeros((task.partition.n_parts, task.n_states))
-        np.add.at(cells, (task.partition.part, task.codes), 1)
-        states = (cells > 0).sum(axis=1)
-        width = table.features.continuous.shape[1] + 1
-        plain += float(np.sum(cells.sum(axis=1) * width**2 * states * (states - 1)))
-    print(
-        f"  {flops / 1e9:.0f} Gflop in {ours:.1f} s: {flops / ours / 1e9:.1f} Gflop/s, {flops / ours / double:.0%} of the "
-    )
-    print(
-        f"  measured matrix product in double ({double / 1e9:.0f}), {flops / ours / single:.0%} of single ({single / 1e9:.0f})"
-    )
-    print(
-        f"  one step of plain Newton on all sets is {plain / 1e9:.0f} Gflop: {plain / double:.1f} s at the rate in double"
-    )
+    against_loop("logistic, rf1", table, Logistic(), LogisticRegression(solver="newton-cholesky", max_iter=1000), True)
 
 
 def naive_bayes(args):
@@ -255,8 +227,7 @@ def growth(args):
             table = Table(data.X, codes, [3] * n_classes, max_parents=2)
             learner = table.learner(estimator)
             learner.log_likelihood(table.task(*table.sets[0]))
-            seconds, (_, flops) = cpu(lambda: table.score_all(learner))
-            return seconds, flops, len(table.sets)
+            return cpu(lambda: table.score_all(learner))[0], len(table.sets)
 
         base = {"n_rows": 4000, "n_features": 32, "n_classes": 6}
         start = spent(**base)
@@ -266,10 +237,9 @@ def growth(args):
             ("parent sets", {"n_classes": 8}),
         ):
             after = spent(**(base | doubled))
-            factor = after[2] / start[2] if what == "parent sets" else 2.0
-            exponents = [np.log(after[i] / start[i]) / np.log(factor) for i in range(2) if start[i]]
-            told = f", of its flop count {exponents[1]:.2f}" if len(exponents) > 1 else ""
-            print(f"growth, {name}, {what} x {factor:.2g}: exponent of CPU time {exponents[0]:.2f}{told}")
+            factor = after[1] / start[1] if what == "parent sets" else 2.0
+            exponent = np.log(after[0] / start[0]) / np.log(factor)
+            print(f"growth, {name}, {what} x {factor:.2g}: exponent of CPU time {exponent:.2f}")
 
 
 MEMORY = """
