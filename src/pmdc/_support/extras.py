@@ -15,6 +15,7 @@ _EXTRAS = {
     "skops": "save",
     "matplotlib": "plot",
     "pgmpy": "peers",
+    "pyscipopt": "ip",
 }
 
 
