@@ -337,7 +337,7 @@ def test_time_limit_of_the_solver():
 
 
 def test_memory_is_stated_and_refused_above_the_budget(capsys):
-    # Of 8 bytes each: 2**20 totals, 20 blocks of 2**11, and masks and regrets of 20 * 1000 parent sets. Up to 16 class
+    # Of 8 bytes each: 2**20 totals, 20 blocks of 2**11, and masks and regrets of 20 * 1000 parent sets. Up to 18 class
     # variables: the totals, and one regret for each subset and class variable.
     assert dynamic_programming.memory_needed(20, 1000) == 8 * (2**20 + 20 * 2**11 + 2 * 20 * 1000)
     assert dynamic_programming.memory_needed(28, 100) < 2.1 * 2**30
@@ -373,7 +373,7 @@ def test_dynamic_programming_in_many_blocks(monkeypatch, class_variables):
 
 
 def test_dynamic_programming_with_more_sets_than_a_block():
-    scores = random_scores(17, 0, sets=3000, most_parents=6)
+    scores = random_scores(19, 0, sets=3000, most_parents=6)
     best = find_structure(scores, "dynamic-programming")
     check_optimal(best, scores)
     assert best.score == pytest.approx(find_structure(scores, "local-search").score, rel=1e-12)

@@ -320,11 +320,10 @@ def _encode(frame: pd.DataFrame, columns: Mapping[str, tuple[str, ...]]) -> Code
     """Return the codes of the named columns, shape (n, number of columns)."""
     codes = np.empty((len(frame), len(columns)), dtype=np.int64)
     for j, (name, states) in enumerate(columns.items()):
-        code = {state: i for i, state in enumerate(states)}
-        for row, value in enumerate(frame[name]):
-            if value not in code:
-                raise ValueError(f"Column {name!r}, row {row}: {value!r} is not one of the states {list(states)}.")
-            codes[row, j] = code[value]
+        codes[:, j] = require("pandas").Index(states).get_indexer(frame[name].astype(object))
+        if (unknown := np.flatnonzero(codes[:, j] < 0)).size:
+            row, value = unknown[0], frame[name].iloc[unknown[0]]
+            raise ValueError(f"Column {name!r}, row {row}: {value!r} is not one of the states {list(states)}.")
     return codes
 
 

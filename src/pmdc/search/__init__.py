@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from pmdc._support.checks import check_choice
 from pmdc._support.extras import require
 from pmdc._support.warn import warn_user
 
@@ -24,7 +25,6 @@ from .structure import (
     check_edges,
     check_gap,
     check_memory_budget,
-    check_method,
     check_scores,
     check_start,
     check_time_limit,
@@ -135,7 +135,7 @@ def find_structure(
     -5.5
     """
     started = time.perf_counter()
-    check_method(method, METHODS)
+    check_choice("method", method, METHODS)
     table = check_scores(scores)
     required, forbidden = check_edges(tuple(table), required_edges, forbidden_edges)
     problem = build_problem(table, required, forbidden)
@@ -163,9 +163,9 @@ def find_structure(
     if method == "auto" and found.status == "unproved":
         warn_user(
             f"The structure is not proved to be the best: its score {found.score:.6g} may be up to "
-            f"{found.bound - found.score:.3g} below the greatest. It is too large for dynamic programming, and "
-            "PySCIPOpt, which the integer program needs, is not installed, so local search was used. For an exact "
-            'search: pip install "pmdc[ip]"'
+            f"{found.bound - found.score:.3g} below the greatest. The problem is too large for dynamic programming "
+            "and PySCIPOpt is not installed, so local search was used. For an exact search by an integer program: "
+            'pip install "pmdc[ip]"'
         )
     return found
 

@@ -124,7 +124,8 @@ def _cycles(support: Support, longest: float) -> dict[Cut, float]:
         return {}
     # Positive, because scipy treats 0 as no edge.
     lengths = np.maximum(1.0 - weights[parents, children], 1e-12)
-    graph = csr_array((lengths, (parents, children)), shape=weights.shape)
+    # scipy before 1.14 needs indices of 32 bits here.
+    graph = csr_array((lengths, (parents.astype(np.int32), children.astype(np.int32))), shape=weights.shape)
     distance, before = dijkstra(graph, return_predecessors=True, limit=longest)
 
     # Close each shortest path from a child to its parent with the edge back to the child.

@@ -20,7 +20,7 @@ from pmdc._support.arrays import Floats
 from .problem import Outcome, Problem
 from .progress import SearchState
 
-NUMPY_LIMIT = 16
+NUMPY_LIMIT = 18
 """Up to here numpy takes less than a tenth of a second."""
 _STRIDE = 1 << 20
 """Number of subsets between two checks of the limits: some hundredths of a second."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from .structure import check_scores
@@ -58,23 +58,23 @@ def read_scores(path: str | os.PathLike[str]) -> dict[str, dict[frozenset[str], 
         If a line is invalid; the message has its number.
     """
     lines = _Lines(Path(path))
-    count = lines.integer(lines.next("the number of class variables"), 0, "the number of class variables")
-    lines.end_of_line(1)
+    lines.next("the number of class variables")
+    count = lines.integer(0, "the number of class variables")
+    lines.check_length(1)
     scores: dict[str, dict[frozenset[str], float]] = {}
     first_line: dict[str, int] = {}
-    for _ in range(count):
-        fields = lines.next(f"class variable {len(scores) + 1} of {count}")
-        name, n_sets = fields[0], lines.integer(fields, 1, f"the number of parent sets of {fields[0]!r}")
-        lines.end_of_line(2)
+    for number in range(1, count + 1):
+        name = lines.next(f"class variable {number} of {count}")[0]
+        n_sets = lines.integer(1, f"the number of parent sets of {name!r}")
+        lines.check_length(2)
         if name in scores:
             raise lines.error(f"duplicate class variable {name!r}")
         scores[name] = {}
-        for done in range(n_sets):
-            fields = lines.next(f"parent set {done + 1} of {n_sets} of {name!r}")
-            score, size = lines.score(fields), lines.integer(fields, 1, "the number of parents")
-            if len(fields) != size + 2:
-                raise lines.error(f"expected {size} parents, found {len(fields) - 2}")
-            parents = frozenset(fields[2:])
+        for done in range(1, n_sets + 1):
+            _, *names = lines.next(f"parent set {done} of {n_sets} of {name!r}")[1:] or [""]
+            score, size, parents = lines.score(), lines.integer(1, "the number of parents"), frozenset(names)
+            if len(names) != size:
+                raise lines.error(f"expected {size} parents, found {len(names)}")
             if len(parents) < size:
                 raise lines.error("duplicate parent")
             if parents in scores[name]:
@@ -82,7 +82,7 @@ def read_scores(path: str | os.PathLike[str]) -> dict[str, dict[frozenset[str], 
             for parent in parents:
                 first_line.setdefault(parent, lines.number)
             scores[name][parents] = score
-    lines.end_of_file()
+    lines.check_end()
     for parent, number in first_line.items():
         if parent not in scores:
             raise ValueError(f"{path}, line {number}: the parent {parent!r} is not a class variable of this file")
@@ -95,44 +95,37 @@ class _Lines:
     def __init__(self, path: Path):
         self.path, self.number = path, 0
         self.fields: list[str] = []
-        self._lines = self._read()
-
-    def _read(self) -> Iterator[list[str]]:
-        with self.path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip() and not line.lstrip().startswith("#"):
-                    self.number = number
-                    yield line.split()
+        lines = enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
+        self.left = [(number, line.split()) for number, line in lines if line.strip() and line.lstrip()[0] != "#"][::-1]
 
     def next(self, expected: str) -> list[str]:
-        fields = next(self._lines, None)
-        if fields is None:
+        if not self.left:
             raise ValueError(f"{self.path} ends after line {self.number}: expected {expected}")
-        self.fields = fields
-        return fields
+        self.number, self.fields = self.left.pop()
+        return self.fields
 
     def error(self, what: str) -> ValueError:
         return ValueError(f"{self.path}, line {self.number}: {what} ({' '.join(self.fields)!r})")
 
-    def integer(self, fields: list[str], place: int, what: str) -> int:
-        text = fields[place] if place < len(fields) else ""
+    def integer(self, place: int, what: str) -> int:
+        text = self.fields[place] if place < len(self.fields) else ""
         if not (text.isascii() and text.isdigit()):
             raise self.error(f"{what} must be a non-negative integer, not {text!r}")
         return int(text)
 
-    def score(self, fields: list[str]) -> float:
+    def score(self) -> float:
         try:
-            score = float(fields[0])
+            score = float(self.fields[0])
         except ValueError:
             score = math.nan
         if math.isnan(score) or score == math.inf:
-            raise self.error(f"the score must be a number, not {fields[0]!r}")
+            raise self.error(f"the score must be a number, not {self.fields[0]!r}")
         return score
 
-    def end_of_line(self, count: int) -> None:
+    def check_length(self, count: int) -> None:
         if len(self.fields) > count:
             raise self.error(f"unexpected text after {self.fields[count - 1]!r}")
 
-    def end_of_file(self) -> None:
-        if next(self._lines, None) is not None:
-            raise ValueError(f"{self.path}, line {self.number}: unexpected text after the last class variable")
+    def check_end(self) -> None:
+        if self.left:
+            raise ValueError(f"{self.path}, line {self.left[-1][0]}: unexpected text after the last class variable")

@@ -6,7 +6,7 @@ which no class variable has more than one parent (a directed Chow-Liu tree), as 
 
 from __future__ import annotations
 
-from .problem import Outcome, Problem, members
+from .problem import Outcome, Problem, members, topological_order
 from .progress import SearchState
 
 
@@ -49,7 +49,7 @@ def hill_climb(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
                     )
                     trial = [*masks]
                     trial[child], trial[parent] = changed, reverse
-                    if gain > best and _ancestors(trial) is not None:
+                    if gain > best and topological_order(trial) is not None:
                         best, move = gain, {child: changed, parent: reverse}
         if move is None:
             break
@@ -59,23 +59,14 @@ def hill_climb(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
 
 def _ancestors(masks: list[int]) -> list[int] | None:
     """Return the ancestors of each class variable as bit masks, or None if there is a cycle."""
-    found: list[int | None] = [None] * len(masks)
-    left = list(range(len(masks)))
-    while left:
-        later = []
-        for child in left:
-            parents = [found[p] for p in members(masks[child])]
-            if None in parents:
-                later.append(child)
-                continue
-            total = masks[child]
-            for ancestors in parents:
-                total |= ancestors or 0
-            found[child] = total
-        if len(later) == len(left):
-            return None
-        left = later
-    return [ancestors or 0 for ancestors in found]
+    order = topological_order(masks)
+    if order is None:
+        return None
+    ancestors = [*masks]
+    for child in order:
+        for parent in members(masks[child]):
+            ancestors[child] |= ancestors[parent]
+    return ancestors
 
 
 def best_forest(problem: Problem, first: Outcome, state: SearchState) -> Outcome:

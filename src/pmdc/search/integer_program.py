@@ -28,7 +28,7 @@ from pyscipopt import (
 
 from . import orders
 from .clusters import Columns, Cut, Support, by_cycles, by_growth, by_program
-from .problem import Outcome, Problem, is_acyclic, members
+from .problem import Outcome, Problem, members, topological_order
 from .progress import SearchState
 
 # The tolerances of the solver are absolute, so regrets are scaled: that of the first DAG becomes this number.
@@ -124,7 +124,7 @@ def _solve(model: Model, problem: Problem, first: Outcome, state: SearchState) -
     if status not in _STATUS:
         raise RuntimeError(f"the solver stopped with the unexpected status {status!r}")
     best = observer.best()
-    if not is_acyclic([row[rank] for row, rank in zip(problem.masks, best.ranks, strict=True)]):
+    if topological_order([row[rank] for row, rank in zip(problem.masks, best.ranks, strict=True)]) is None:
         raise RuntimeError("the solver returned parent sets that form a cycle")
     if status == "optimal":
         return best._replace(least_regret=problem.total_regret(best.ranks), status="optimal")

@@ -13,15 +13,13 @@ The method finds good DAGs but proves nothing: the bound comes from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
 
-from .problem import Outcome, Problem
+from .problem import Outcome, Problem, topological_order
 from .progress import SearchState
 
 Words = npt.NDArray[np.uint64]
@@ -44,7 +42,7 @@ def solve(problem: Problem, first: Outcome, state: SearchState, patience: int = 
     if count < 2:
         return first._replace(status="optimal")
     table = _Table(problem)
-    order = _topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)])
+    order = np.array(topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)]))
     ranks = np.array(first.ranks, dtype=np.int64)
     seed = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
     best = _descend(table.words, table.start, table.regrets, order, ranks)
@@ -105,31 +103,14 @@ class _Table:
         self.regrets = np.array([regret for row in problem.regrets for regret in row])
 
 
-def _topological_order(masks: Sequence[int]) -> Codes:
-    """Return an order with parents before children."""
-    order: list[int] = []
-    placed = 0
-    while len(order) < len(masks):
-        for child, mask in enumerate(masks):
-            if not placed >> child & 1 and not mask & ~placed:
-                order.append(child)
-                placed |= 1 << child
-    return np.array(order, dtype=np.int64)
-
-
-@compiled()
-def _fits(words: Words, row: int, before: Words) -> bool:
-    outside = np.uint64(0)
-    for w in range(len(before)):
-        outside |= words[row, w] & ~before[w]
-    return outside == 0
-
-
 @compiled()
 def _first_fit(words: Words, start: Codes, child: int, before: Words, least: int, most: int) -> int:
     """Return the rank of the best set within `before`, searching from `least` up to `most`; `most` if there is none."""
     for rank in range(least, most):
-        if _fits(words, start[child] + rank, before):
+        outside = np.uint64(0)
+        for w in range(len(before)):
+            outside |= words[start[child] + rank, w] & ~before[w]
+        if outside == 0:
             return rank
     return most
 

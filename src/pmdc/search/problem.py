@@ -83,7 +83,11 @@ def build_problem(
             if required[child] <= parents and not forbidden[child] & parents
         }
         if not allowed:
-            raise ValueError(_no_set_message(child, table, required[child], forbidden[child]))
+            raise ValueError(
+                f"scores[{child!r}] has no parent set left: none of its {len(table)} sets with a score above -inf has "
+                f"all required parents {show_set(required[child])} and no forbidden parents "
+                f"{show_set(forbidden[child])}; add such a set, or change required_edges and forbidden_edges"
+            )
         ranked = _undominated(allowed)
         masks.append(tuple(ranked))
         values.append(tuple(allowed[mask] for mask in ranked))
@@ -155,7 +159,7 @@ def start_masks(problem: Problem, parents: Mapping[str, frozenset[str]]) -> list
                 f"start gives {name!r} the parents {show_set(parents[name])}: neither they nor a subset of them is a "
                 "parent set that scores, required_edges and forbidden_edges allow"
             )
-    if not is_acyclic(masks):
+    if topological_order(masks) is None:
         raise ValueError("start has a cycle: give a DAG")
     return masks
 
@@ -178,17 +182,6 @@ def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
     return kept
 
 
-def _no_set_message(child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]) -> str:
-    message = f"scores[{child!r}] has no parent set left: "
-    if not table:
-        return message + "give at least one set a score above -inf, such as {frozenset(): 0.0}"
-    return message + (
-        f"none of its {len(table)} sets with a score above -inf has all of its required parents "
-        f"{show_set(required)} and none of its forbidden parents {show_set(forbidden)}; add such a set or "
-        "relax required_edges and forbidden_edges"
-    )
-
-
 def _undominated(scores: Mapping[int, float]) -> list[int]:
     """Return the sets that score more than each of their proper subsets, ranked.
 
@@ -204,11 +197,7 @@ def _undominated(scores: Mapping[int, float]) -> list[int]:
         widest = max(widest, mask.bit_count())
     subsets = min(sum(1 << mask.bit_count() for mask in scores), 1 << everyone.bit_count())
     if subsets * (widest + 1) > len(scores) ** 2:
-        kept: list[int] = []
-        for mask in preference:
-            if not any(other & mask == other for other in kept):
-                kept.append(mask)
-        return kept
+        return list(_without_supersets(dict.fromkeys(preference, 0)))
 
     @cache
     def best_below(mask: int) -> float:
@@ -263,19 +252,19 @@ def greedy_dag(problem: Problem) -> Outcome:
     return Outcome(ranks, least, "unproved")
 
 
-def is_acyclic(masks: Sequence[int]) -> bool:
-    """Return whether the graph with these parents has no cycle."""
+def topological_order(masks: Sequence[int]) -> list[int] | None:
+    """Return an order of the class variables with parents before children, or None if there is a cycle."""
+    order: list[int] = []
     placed = 0
-    left = list(enumerate(masks))
-    while left:
-        later = [(child, mask) for child, mask in left if mask & ~placed]
-        if len(later) == len(left):
-            return False
-        for child, mask in left:
-            if not mask & ~placed:
+    while len(order) < len(masks):
+        n_before = len(order)
+        for child, mask in enumerate(masks):
+            if not placed >> child & 1 and not mask & ~placed:
+                order.append(child)
                 placed |= 1 << child
-        left = later
-    return True
+        if len(order) == n_before:
+            return None
+    return order
 
 
 def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
@@ -291,7 +280,8 @@ def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
         for child, scores in enumerate(problem.scores):
             current = settled[child]
             for rank in range(scores.index(scores[current]), current):
-                if is_acyclic([*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]):
+                trial = [*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]
+                if topological_order(trial) is not None:
                     settled[child], chosen[child] = rank, problem.masks[child][rank]
                     changed = True
                     break

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from numbers import Real
 from typing import Any
@@ -188,15 +187,6 @@ def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str
         if unknown := sorted(checked[name] - names.keys(), key=str):
             raise ValueError(f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores")
     return checked
-
-
-def check_method(method: Any, known: Sequence[str]) -> None:
-    """Raise a ValueError for an unknown method, with the nearest known one."""
-    if method in known:
-        return
-    nearest = get_close_matches(method, known, n=1, cutoff=0.0) if isinstance(method, str) else []
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise ValueError(f"method={method!r} is not known: {hint}The methods are {', '.join(map(repr, known))}")
 
 
 def check_time_limit(time_limit: Any) -> float:
