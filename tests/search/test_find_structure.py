@@ -615,6 +615,16 @@ print({"numba", "pyscipopt", "networkx"} & (set(sys.modules) - before))
     assert run_python(code).strip() == "set()"
 
 
+def test_small_problems_compile_nothing():
+    code = """
+import sys
+from pmdc.search import find_structure
+from problems import random_scores
+print(find_structure(random_scores(14, 0)).status, {"numba", "pyscipopt"} & set(sys.modules))
+"""
+    assert run_python(code, PYTHONPATH=os.pathsep.join(sys.path)) == "optimal set()\n"
+
+
 def test_repeated_programs_are_quiet_and_end_cleanly():
     code = """
 from pmdc.search import find_structure
