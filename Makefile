@@ -1,10 +1,10 @@
-# All set-up happens here: only Python 3.11 or later with pip and venv is expected to be there.
+# Needs only Python 3.11 or later with pip and venv.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint benchmark-quick clean
+.PHONY: demo test lint coverage explore errata benchmark-quick clean
 
 $(VENV)/.made-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,7 +22,26 @@ lint: $(VENV)/.made-test $(VENV)/.made-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Small tables, three folds; needs the benchmark tables (PMDC_DATA or ../shared/data). Continues where it was stopped.
+# The second run executes the compiled kernels as plain Python, which coverage can measure. It is about fifty times
+# slower, so it is restricted to the tests of the kernels, without those that need minutes this way.
+KERNEL_TESTS := tests/learners tests/inference tests/search
+SLOW := few_rows or same_optimum or many_states or many_features or bad_start or rare_values or both_paths
+coverage: $(VENV)/.made-coverage
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --cov --cov-report=
+	-NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not benchmark_data" -k "not ($(SLOW))" \
+		--cov --cov-append --cov-report= $(KERNEL_TESTS)
+	$(BIN)/coverage report --skip-covered
+
+# New random examples in each run, instead of the same ones.
+explore: $(VENV)/.made-test
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+# The computations behind docs/errata/README.md.
+errata: $(VENV)/.made-test
+	$(BIN)/python -m pytest docs/errata
+
+# Three small tables, three folds; needs the benchmark tables (PMDC_DATA). Continues a run that was stopped.
 benchmark-quick: $(VENV)/.made-benchmark
 	$(BIN)/pmdc benchmark --quick --jobs $(WORKERS) --out out/benchmark-quick
 

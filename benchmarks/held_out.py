@@ -8,7 +8,7 @@ Every finished cell is a line of ``results/held_out.csv`` and is not computed ag
 
 - refits: the score of every family with at most one class variable as parent, C = 1, beside n refits without one row.
 - rare: tables of 1,000 rows with 150 indicators that 5 of them have: which edges are found, the test log-loss.
-- tables: fold 0 of the shared tables: CPU time of the fit, the edges between class variables, the test losses.
+- tables: fold 0 of the benchmark tables (PMDC_DATA is their folder): CPU time of the fit, the edges between class variables, the test losses.
 - ten: the same over all ten folds of the smaller tables.
 """
 

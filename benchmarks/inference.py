@@ -1,6 +1,6 @@
 """Speed and memory of exact inference on batches, beside peers in the same run.
 
-    python benchmarks/inference.py [--parts rf1,wide,alarm,binary] [--data-dir ../shared/data] [--out FILE]
+    python benchmarks/inference.py [--parts rf1,wide,alarm,binary] [--data FOLDER] [--out FILE]
 
 Needs the benchmark table rf1 and the extra "peers". Every peer is first checked: its marginals and the probability of
 its most probable outcome are ours to 1e-9. Then all take turns; a time is the median of its rounds. Peers get
@@ -470,7 +470,7 @@ PARTS = {"rf1": rf1, "wide": wide, "alarm": alarm, "binary": binary}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
-    parser.add_argument("--data-dir", default=None)
+    parser.add_argument("--data", "--data-dir", dest="data_dir", help="benchmark tables; default: PMDC_DATA")
     parser.add_argument("--out", type=Path, default=None, help="also write the tables to this file")
     parser.add_argument("--wide-rows", nargs=2, type=int, default=None, help=argparse.SUPPRESS)
     args = parser.parse_args()

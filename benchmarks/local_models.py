@@ -1,6 +1,6 @@
 """Speed of the local models and of prediction, each beside a peer in the same run.
 
-    python benchmarks/local_models.py [--data-dir ../shared/data] [--only logistic,naive-bayes,predict,growth,memory,profile,jobs]
+    python benchmarks/local_models.py [--data FOLDER] [--only logistic,naive-bayes,predict,growth,memory,profile,jobs]
 
 Needs the benchmark table rf1 and the extra "peers". Times are CPU seconds of one thread unless said otherwise; ratios
 are what to compare between machines. The results kept in `RESULTS.md` were printed by this program.
@@ -325,7 +325,7 @@ PARTS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", default=None)
+    parser.add_argument("--data", "--data-dir", dest="data_dir", help="benchmark tables; default: PMDC_DATA")
     parser.add_argument("--only", default=",".join(PARTS))
     args = parser.parse_args()
     warnings.simplefilter("ignore")

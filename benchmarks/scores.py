@@ -1,6 +1,6 @@
 """Which criterion, which way of parents, how strong a guard: what they gain on rows that no model has seen.
 
-    python benchmarks/scores.py [--parts choice,targets,all,space,speed] [--tables a,b] [--data-dir ../shared/data]
+    python benchmarks/scores.py [--parts choice,targets,all,space,speed] [--tables a,b] [--data FOLDER]
                                 [--records FILE] [--out FILE]
 
 - choice: every setting on the tables of the first half, from which the defaults were chosen.
@@ -269,7 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--tables", default=",".join((*FIRST_HALF, *SECOND_HALF)))
-    parser.add_argument("--data-dir")
+    parser.add_argument("--data", "--data-dir", dest="data_dir", help="benchmark tables; default: PMDC_DATA")
     parser.add_argument("--records", type=Path, default=Path(__file__).parent / "results" / "scores.csv")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

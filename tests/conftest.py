@@ -1,7 +1,7 @@
-"""Where the benchmark tables are, for the tests that need them, and how hypothesis searches.
+"""The folder of the benchmark tables, and the hypothesis profiles.
 
-The same examples in every run, and no deadline: whether a change may land must depend neither on chance nor on how
-busy the machine is. ``HYPOTHESIS_PROFILE=explore`` looks for new examples.
+The default profile generates the same examples in every run, without a deadline, so that the result depends neither on
+chance nor on the load of the machine. ``HYPOTHESIS_PROFILE=explore`` (``make explore``) generates new examples.
 """
 
 import os
@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 @pytest.fixture(scope="session")
 def data_dir():
-    """The folder of the benchmark tables; tests that need it are skipped where it is absent."""
+    """The folder of the benchmark tables; tests that need it are skipped if it is absent."""
     folder = Path(os.environ.get("PMDC_DATA") or Path(__file__).parents[2] / "shared" / "data")
     if not all((folder / name / "data.csv.gz").is_file() for name in ("thyroid", "waterquality")):
         pytest.skip("the benchmark tables are absent: set PMDC_DATA to their folder")

@@ -1,7 +1,10 @@
-"""The package as a whole: what an import costs, and the demo."""
+"""The package as a whole: what an import costs, its metadata, and the demo."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,33 @@ def test_public_names():
         "save",
     ]
     assert sorted(pmdc.__all__) == names
+
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def requirements(extra):
+    """The names of the packages of an extra, and of the extras that it includes."""
+    names = set()
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        if included := re.fullmatch(r"pmdc\[(.*)\]", requirement):
+            names |= {name for one in included[1].split(",") for name in requirements(one)}
+        else:
+            names.add(re.match(r"[\w-]+", requirement)[0].lower())
+    return names
+
+
+def test_the_solver_is_an_extra():
+    assert not any("pyscipopt" in requirement.lower() for requirement in PROJECT["dependencies"])
+    assert requirements("ip") == {"pyscipopt"}
+    for extra in ("cli", "demo", "test", "benchmark", "coverage"):
+        assert "pyscipopt" in requirements(extra), extra
+    assert "pyscipopt" not in requirements("data") | requirements("save")
+
+
+def test_the_citation_has_the_version():
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {pmdc.__version__}\n" in citation
 
 
 def test_import_brings_no_heavy_module():

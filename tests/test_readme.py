@@ -24,7 +24,12 @@ def test_the_example_runs():
         "docs/pictures.md",
         "docs/command-line.md",
         "docs/architecture.md",
-        "docs/errata.md",
+        "docs/errata/README.md",
+        "docs/contributing/add-a-learner.md",
+        "docs/contributing/add-a-loss.md",
+        "docs/contributing/add-a-search-method.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
         "CHANGELOG.md",
     ],
 )

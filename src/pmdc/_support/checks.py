@@ -1,4 +1,4 @@
-"""Checks of parameters, with messages that name the parameter, the value and the remedy."""
+"""Checks of parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any], otherwise: str = "") -> None:
-    """Refuse a value that is none of the choices, and suggest the nearest."""
+    """Raise a ValueError if the value is not one of the choices, and suggest the nearest."""
     listed = list(choices)
     if any(value is choice or (isinstance(value, str) and value == choice) for choice in listed):
         return
@@ -20,18 +20,18 @@ def check_choice(name: str, value: Any, choices: Iterable[Any], otherwise: str =
 
 
 def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
+    """Raise a ValueError if the value is not an integer of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
 
 
 def suggest(name: object, known: Sequence[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
+    """Return the end of a sentence about an unknown name: the nearest known name, or all of them."""
     near = difflib.get_close_matches(str(name), known, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; there are {shorten(known)}."
 
 
-def shorten(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message, not too many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")
+def shorten(names: Sequence[str], limit: int = 12) -> str:
+    """Return names for a message, at most `limit` of them."""
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > limit else "")

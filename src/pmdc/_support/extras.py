@@ -1,4 +1,4 @@
-"""Optional dependencies, imported where they are used."""
+"""Import of optional dependencies."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _EXTRAS = {
     "skops": "save",
     "matplotlib": "plot",
     "pgmpy": "peers",
+    "pyscipopt": "ip",
 }
 
 
 def require(module: str) -> Any:
-    """Import a module that comes with an extra, or say how to install it."""
+    """Import a module of an extra; the ImportError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(
-            f"{package.replace('_', '-')} could not be imported, which this needs: "
-            f'pip install "pmdc[{_EXTRAS[package]}]"'
+            f'{package.replace("_", "-")} is needed but could not be imported: pip install "pmdc[{_EXTRAS[package]}]"'
         ) from error

@@ -1,8 +1,7 @@
-"""What people used before: binary relevance, classifier chains and their ensembles, the class powerset.
+"""Baselines: binary relevance, classifier chains and ensembles of them, class powerset.
 
-All take multi-class class variables and mixed tables: discrete features, and the class variables that come
-earlier in a chain, enter as indicator inputs. They answer the same questions as `GBNC`, with the same care for
-states without rows.
+All accept multi-class class variables and mixed tables. Discrete features, and earlier class variables of a chain, are
+one-hot encoded. They have the same methods as `GBNC`, and give states without rows a positive probability, too.
 """
 
 from pmdc.baselines.binary_relevance import BinaryRelevance

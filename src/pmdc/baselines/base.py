@@ -1,4 +1,4 @@
-"""What the baselines share: discrete features as inputs, one model with all rows for each target."""
+"""The base class of the baselines: discrete features as inputs, one model on all rows for each target."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def no_codes(n: int) -> Codes:
-    """The codes of no parents at all."""
+    """Return an array of codes for `n` rows without parents."""
     return np.empty((n, 0), dtype=np.int64)
 
 
 class Baseline(MultiDimensionalClassifier):
-    """Discrete features as inputs, one model with all rows for each target.
+    """Base class: discrete features are inputs, and each target has one model on all rows.
 
-    The estimator sees discrete inputs as indicators, `NaiveBayes` as what they are.
+    Discrete inputs are one-hot encoded, except for `NaiveBayes`, which takes them as they are.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Baseline(MultiDimensionalClassifier):
         self.random_state = random_state
 
     def _graph_of(self, edges: Iterable[tuple[str, str]], note: str) -> networkx.DiGraph:
-        """The class variables alone: the features are inputs of every model, which need no edges to say it."""
+        """Return a graph of the class variables; the features, inputs of every model, are not shown."""
         import networkx as nx
 
         graph = nx.DiGraph(note=note)
@@ -60,9 +60,9 @@ class Baseline(MultiDimensionalClassifier):
     def fit_target(
         self, rows: TrainingRows, target: int, codes: Codes, size: int, before: Sequence[int] = ()
     ) -> tuple[Node, Preparation]:
-        """Fit the model of one target, given as codes, with what is to be done to the inputs before.
+        """Fit the model of one target, given as codes; return it with the preparation of its inputs.
 
-        The inputs are the features and the class variables `before` it.
+        The inputs are the features and the class variables `before`.
         """
         inputs = rows.features.with_discrete(rows.classes[:, list(before)])
         sizes = [*rows.feature_sizes, *(rows.class_sizes[j] for j in before)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BinaryRelevance(Baseline):
-    """One classifier for each class variable, all independent of each other.
+    """One independent classifier for each class variable.
 
     Parameters
     ----------

@@ -24,33 +24,32 @@ if TYPE_CHECKING:
 
 
 class ChainEnsemble(Baseline):
-    """Classifier chains in random orders, put together (ECC; Read, Pfahringer, Holmes and Frank 2011).
+    """Ensemble of classifier chains in random orders (ECC; Read, Pfahringer, Holmes and Frank 2011).
 
-    The joint distribution of the ensemble is the mean of those of its chains. Probabilities of outcomes and
-    samples are exact for any number of class variables. Marginals and the most probable outcome are exact, by
-    enumeration, where there are at most 100,000 outcomes; above that they are refused unless `n_samples` asks for
-    an estimate.
+    The joint distribution is the mean of those of the chains. Probabilities of outcomes and samples are exact for any
+    number of class variables. Marginals and the most probable outcome are exact, by enumeration, for up to 100,000
+    outcomes; above that they raise an error unless `n_samples` asks for an estimate.
 
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
         None is ``pmdc.learners.Logistic(C="auto")``.
     n_chains : int, default=10
-        The number of chains, each with a random order of its own.
+        The number of chains, each in its own random order.
     bootstrap : bool, default=False
-        Whether each chain learns from rows drawn with replacement, or from all of them. Drawn rows count as often as
-        they were drawn, so the estimator has to take `sample_weight`.
+        Whether each chain is fitted to a bootstrap sample of the rows instead of all rows. The sample is given by
+        `sample_weight`, which the estimator must support.
     loss : {"vote", "hamming", "subset"}, default="vote"
-        "vote" takes, for each class variable, the state that most chains predict greedily, as ensembles of chains
-        usually do. The others are Bayes-optimal for the mean joint distribution.
+        "vote" predicts, for each class variable, the state that most chains predict greedily, as is usual for ECC.
+        The others are Bayes-optimal for the mean joint distribution.
     n_samples : int, default=None
-        Where there are too many outcomes to enumerate, estimate marginals and entropy from this many draws for each
-        row (the standard error of a probability p is sqrt(p (1 - p) / n_samples)), and look for the most probable
-        outcome among them. None refuses instead.
+        If there are too many outcomes to enumerate: estimate marginals and entropy from this many samples per row
+        (the standard error of a probability p is sqrt(p (1 - p) / n_samples)), and take the most probable outcome
+        among them. None raises an error instead.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
-        Of the orders, the draws and the estimators.
+        Seed of the orders, the bootstrap, the samples and the estimators.
 
     Attributes
     ----------
@@ -100,18 +99,18 @@ class ChainEnsemble(Baseline):
         self._chains: list[Chain] = []
         for _ in range(self.n_chains):
             order = tuple(int(k) for k in random.permutation(n_variables))
-            some = rows
+            sample = rows
             if self.bootstrap:
-                drawn = np.bincount(random.randint(n, size=n), minlength=n)
-                some = replace(rows, weights=rows.weights * drawn, weighted=True).take(np.flatnonzero(drawn))
-            self._chains.append(fit_chain(self, order, some))
+                counts = np.bincount(random.randint(n, size=n), minlength=n)
+                sample = replace(rows, weights=rows.weights * counts, weighted=True).take(np.flatnonzero(counts))
+            self._chains.append(fit_chain(self, order, sample))
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
         self.orders_ = [[self.class_table_.names[k] for k in chain.order] for chain in self._chains]
 
     def _own_graph(self) -> networkx.DiGraph:
         raise ValueError(
-            "ChainEnsemble has no graph: its chains have random orders (orders_), which say nothing of the table. Draw "
-            "the distribution of a row instead: predict_joint(X).plot(row)."
+            "ChainEnsemble has no graph: its chains have random orders (orders_). Plot the distribution of a row "
+            "instead: predict_joint(X).plot(row)."
         )
 
     def _cells_per_row(self) -> int:
@@ -121,12 +120,14 @@ class ChainEnsemble(Baseline):
         if not isinstance(loss, str) or loss != "vote":
             return super()._decide(features, loss, evidence)
         if evidence is not None:
-            raise ValueError("given: loss='vote' lets chains vote whatever is known; name a loss, as 'hamming'.")
+            raise ValueError("given= cannot be used with loss='vote': choose another loss, such as 'hamming'.")
         votes = np.stack([chain.greedy(features) for chain in self._chains])
-        counts = [
-            (votes[:, :, k, None] == np.arange(size)).sum(axis=0) for k, size in enumerate(self.class_table_.sizes)
-        ]
-        return np.column_stack([count.argmax(axis=1) for count in counts])
+        return np.column_stack(
+            [
+                (votes[:, :, k, None] == np.arange(size)).sum(axis=0).argmax(axis=1)
+                for k, size in enumerate(self.class_table_.sizes)
+            ]
+        )
 
     def _distribution(self, features: Features) -> MixtureDistribution:
         components = [ChainDistribution(self.class_table_, chain, features) for chain in self._chains]

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class ClassPowerset(Baseline):
-    """One classifier whose classes are the observed outcomes.
+    """One classifier whose classes are the observed outcomes (label powerset).
 
-    Outcomes that no training row has share the probability that one more row could have had, 1 / (1 + N), evenly:
-    none is impossible.
+    The outcomes that no training row has share the probability 1 / (1 + N) evenly, so none is impossible.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class ClassPowerset(Baseline):
 
     def _own_graph(self) -> networkx.DiGraph:
         raise ValueError(
-            "ClassPowerset has no graph: it is one classifier of whole outcomes. Draw the distribution of a row "
+            "ClassPowerset has no graph: it is one classifier of whole outcomes. Plot the distribution of a row "
             "instead: predict_joint(X).plot(row)."
         )
 

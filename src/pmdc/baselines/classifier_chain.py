@@ -25,32 +25,32 @@ from pmdc.table.rows import TrainingRows
 if TYPE_CHECKING:
     import networkx
 
-_MEASURES: dict[str, Callable[[Any], Floats]] = {
+_ROW_LOSSES: dict[str, Callable[[Any], Floats]] = {
     "hamming": lambda wrong: wrong.mean(axis=1),
     "subset": lambda wrong: wrong.any(axis=1),
 }
-"""The losses of the rows, from what is wrong in them."""
+"""The loss of each row, given which of its predictions are wrong."""
 
 
 class ClassifierChain(Baseline):
-    """A chain: each class variable is predicted from the features and the class variables before it.
+    """Classifier chain: each class variable is predicted from the features and the class variables before it.
 
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
         None is ``pmdc.learners.Logistic(C="auto")``.
     order : None, "random", "best", or a list of names or indices, default=None
-        None is the order of Y's columns. "best" tries that order and `n_orders` random ones on a held-out part of
-        the rows, by their greedy predictions, and fits the best again on all rows.
+        None is the order of Y's columns. "best" compares that order and `n_orders` random ones by their greedy
+        predictions on held-out rows, and refits the best on all rows.
     n_orders : int, default=10
-        Random orders that "best" tries.
+        Number of random orders for "best".
     validation_size : float, default=0.2
-        Share of the rows held out by "best".
+        Share of the rows that "best" holds out.
     order_loss : {"hamming", "subset"}, default="hamming"
-        The loss by which "best" judges an order.
+        The loss by which "best" compares orders.
     loss : {"greedy", "hamming", "subset"}, default="greedy"
-        "greedy" takes the most probable state at each link, given those taken before: what is usually called a
-        classifier chain, and the optimum of no loss. The others are Bayes-optimal; they enumerate all outcomes.
+        "greedy" takes the most probable state of each class variable given the predictions before it, as is usual for
+        classifier chains; it minimises no loss. The others are Bayes-optimal; they enumerate all outcomes.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
@@ -94,11 +94,11 @@ class ClassifierChain(Baseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_orders", self.n_orders, 0)
-        check_choice("order_loss", self.order_loss, _MEASURES)
+        check_choice("order_loss", self.order_loss, _ROW_LOSSES)
         if isinstance(self.order, str) or not isinstance(self.order, (Sequence, np.ndarray, type(None))):
             check_choice("order", self.order, ("random", "best", None), ", or give a list of class variables")
         if not isinstance(self.validation_size, Real) or not 0 < self.validation_size < 1:
-            raise ValueError(f"validation_size={self.validation_size!r} must be a share between 0 and 1.")
+            raise ValueError(f"validation_size={self.validation_size!r} must be a number between 0 and 1.")
 
     def _learn(self, rows: TrainingRows) -> None:
         order = self._choose_order(rows)
@@ -113,11 +113,8 @@ class ClassifierChain(Baseline):
         if isinstance(self.order, str) and self.order == "random":
             return tuple(int(k) for k in random.permutation(given))
         if isinstance(self.order, str) and self.order == "best":
-            orders = [
-                given,
-                *(tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders)),
-            ]
-            return self._best_order(orders, rows, random)
+            others = [tuple(int(k) for k in random.permutation(given)) for _ in range(self.n_orders)]
+            return self._best_order([given, *others], rows, random)
         return self._listed_order()
 
     def _listed_order(self) -> tuple[int, ...]:
@@ -133,25 +130,25 @@ class ClassifierChain(Baseline):
         self, orders: Sequence[tuple[int, ...]], rows: TrainingRows, random: np.random.RandomState
     ) -> tuple[int, ...]:
         if len(rows) < 2:
-            raise ValueError("order='best' needs at least 2 rows, one of them to validate on.")
-        parts = train_test_split(np.arange(len(rows)), test_size=self.validation_size, random_state=random)
-        train, test = (rows.take(part) for part in parts)
+            raise ValueError("order='best' needs at least 2 rows: one is held out.")
+        halves = train_test_split(np.arange(len(rows)), test_size=self.validation_size, random_state=random)
+        train, test = map(rows.take, halves)
         losses = []
         for order in dict.fromkeys(orders):
             wrong = fit_chain(self, order, train).greedy(test.features) != test.classes
-            losses.append((np.average(_MEASURES[self.order_loss](wrong), weights=test.weights), order))
-        return min(losses, key=lambda pair: pair[0])[1]  # of equals the first, so the given order is preferred
+            losses.append((np.average(_ROW_LOSSES[self.order_loss](wrong), weights=test.weights), order))
+        return min(losses, key=lambda pair: pair[0])[1]  # the first of equals: the given order is preferred
 
     def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
         if not isinstance(loss, str) or loss != "greedy":
             return super()._decide(features, loss, evidence)
         if evidence is not None:
-            raise ValueError("given: loss='greedy' goes down the chain whatever is known; name a loss, as 'hamming'.")
+            raise ValueError("given= cannot be used with loss='greedy': choose another loss, such as 'hamming'.")
         return self._chain.greedy(features)
 
     def _own_graph(self) -> networkx.DiGraph:
         return self._graph_of(
-            pairwise(self.order_), "a chain: each class variable has all before it, and all features, as inputs"
+            pairwise(self.order_), "a chain: the inputs of each class variable are all before it and all features"
         )
 
     def _cells_per_row(self) -> int:
@@ -168,12 +165,13 @@ class Chain:
         self.order, self.links, self.sizes = order, links, sizes
 
     def log_proba(self, place: int, inputs: Features, codes: Codes) -> Floats:
-        """log P(link | x, links before), the latter read off the codes of all class variables."""
-        seen = inputs.with_discrete(codes[:, self.order[:place]])
+        """Return log P(class variable at `place` | x, those before it), whose states are in `codes`."""
         node, prepare = self.links[place]
-        return node.log_proba(prepare(seen), no_codes(len(seen)))
+        prepared = prepare(inputs.with_discrete(codes[:, self.order[:place]]))
+        return node.log_proba(prepared, no_codes(len(inputs)))
 
     def greedy(self, inputs: Features) -> Codes:
+        """Predict the most probable state of each class variable given the predictions before it."""
         codes = np.zeros((len(inputs), len(self.order)), dtype=np.int64)
         for place, k in enumerate(self.order):
             codes[:, k] = self.log_proba(place, inputs, codes).argmax(axis=1)

@@ -1,7 +1,7 @@
-"""Tables to learn from: the benchmark, a real survey that needs no download, and tables whose truth is known.
+"""Tables to learn from: benchmark tables, a real survey that needs no download, and tables from a known network.
 
-Each table is a `sklearn.utils.Bunch` with ``X``, ``Y`` (pandas DataFrames) and ``DESCR``. pandas and
-statsmodels are the extra ``pmdc[data]``: they are imported when a table is asked for.
+Each table is a `sklearn.utils.Bunch` with ``X``, ``Y`` (pandas DataFrames) and ``DESCR``. They need pandas and
+statsmodels, the extra ``pmdc[data]``.
 """
 
 from pmdc.datasets.benchmark import available, load

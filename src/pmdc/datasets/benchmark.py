@@ -1,6 +1,6 @@
 """The benchmark tables: one folder each, with ``data.csv.gz``, ``meta.json`` and ``folds.npz``.
 
-The tables are not part of the package; `load` reads them from a folder on this machine.
+The tables are not part of the package. Give their folder as `data_dir` or in the environment variable ``PMDC_DATA``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from sklearn.utils import Bunch
 
 from pmdc._support.extras import require
 
-_VARIABLE = "PMDC_DATA"
-_DEFAULT = Path("../shared/data")
 _FILES = ("data.csv.gz", "meta.json", "folds.npz")
 
 
 def available(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Names of the benchmark tables in the data folder.
+    """Return the names of the benchmark tables in the data folder.
 
     Parameters
     ----------
@@ -46,19 +44,18 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
     name : str
         One of `available`.
     data_dir : path-like, optional
-        The folder that holds one folder for each table. By default the folder that the environment variable
-        ``PMDC_DATA`` names, otherwise ``../shared/data`` if it exists.
+        The folder that contains one folder for each table. By default the value of the environment variable
+        ``PMDC_DATA``.
 
     Returns
     -------
     Bunch
         With the attributes
 
-        - ``X`` : DataFrame; continuous features are floats (NaN where cells are empty), discrete features have a
-          categorical type;
-        - ``Y`` : DataFrame; class variables have a categorical type that declares, in sorted order, all
-          states of the whole table, so that a training fold without rows of some state still knows it;
-        - ``folds`` : list of ten arrays with the test rows; all other rows of the table are for training;
+        - ``X`` : DataFrame; continuous features are floats (NaN for empty cells), discrete features are categorical;
+        - ``Y`` : DataFrame; class variables are categorical with all states of the whole table in sorted order, so
+          that a training fold without rows of some state still has it;
+        - ``folds`` : list of ten arrays with the test rows; the other rows are for training;
         - ``name``, ``meta`` (contents of ``meta.json``), ``DESCR``.
 
     Examples
@@ -71,15 +68,14 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
     pd = require("pandas")
     folder = _table_folder(name, _data_folder(data_dir))
     described = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    # "NA" or "None" in a column is a state like any other; an empty cell of a continuous feature is missing.
+    # "NA" and "None" are ordinary states; an empty cell of a continuous feature is missing.
     frame = pd.read_csv(folder / "data.csv.gz", na_filter=False, low_memory=False)
     meta: dict[str, Any] = {"name": name, "n": len(frame), "origin": "extra", "folds": "ten folds"} | described
     if len(frame) != meta["n"]:
         raise ValueError(
             f"{folder / 'data.csv.gz'} has {len(frame)} rows, but meta.json says {meta['n']}: "
-            "the two files are not of one table. Copy the folder again."
+            "the files belong to different tables. Copy the folder again."
         )
-    # Categories of a column are its sorted values, in their own type.
     types = dict.fromkeys(meta["continuous"], "float64")
     types |= dict.fromkeys([*meta["discrete"], *meta["classes"]], "category")
     for column in meta["continuous"]:
@@ -98,27 +94,27 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _data_folder(data_dir: str | os.PathLike[str] | None) -> Path:
-    advice = f"Give the folder of the benchmark tables as data_dir= or in the environment variable {_VARIABLE}."
+    origin, folder = "PMDC_DATA", os.environ.get("PMDC_DATA")
     if data_dir is not None:
-        folder, origin = Path(data_dir), "data_dir"
-    elif os.environ.get(_VARIABLE):
-        folder, origin = Path(os.environ[_VARIABLE]), _VARIABLE
-    else:
-        folder, origin = _DEFAULT, "the default data folder"
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{origin} is {str(folder)!r}, which is no folder. {advice}")
-    return folder
+        origin, folder = "data_dir", os.fspath(data_dir)
+    if not folder:
+        raise FileNotFoundError(
+            "The folder of the benchmark tables is not known: give it as data_dir, or set the environment variable "
+            "PMDC_DATA. It contains one folder for each table."
+        )
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"{origin}={folder!r} is not a folder: give the folder of the benchmark tables.")
+    return Path(folder)
 
 
 def _table_folder(name: str, data_folder: Path) -> Path:
     names = available(data_folder)
     if name in names:
         return data_folder / name
-    if name in os.listdir(data_folder):
-        folder = data_folder / name
-        missing = _missing(folder)
-        if len(missing) < len(_FILES):
-            raise FileNotFoundError(f"The table {name!r} is incomplete: {folder} lacks {' and '.join(missing)}.")
+    if name in os.listdir(data_folder) and len(missing := _missing(data_folder / name)) < len(_FILES):
+        raise FileNotFoundError(
+            f"The table {name!r} is incomplete: {data_folder / name} has no {' and no '.join(missing)}."
+        )
     nearest = get_close_matches(str(name).lower(), names, n=1)
     suggestion = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise ValueError(

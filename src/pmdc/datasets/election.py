@@ -1,4 +1,4 @@
-"""The American National Election Study of 1996: a real mixed table that comes with statsmodels."""
+"""The American National Election Study of 1996, a real mixed table that is included in statsmodels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CLASS_VARIABLES = {
     "dole": ("DoleLR", 1, _LEANING),
 }
 
-# The seven states drawn together to three, for networks that are easier to look at.
+# The seven states merged to three, for networks that are easier to read.
 _THREE = {
     _VOTE: _VOTE,
     _PARTY: ("Democrat",) * 2 + ("independent",) * 3 + ("Republican",) * 2,
@@ -66,25 +66,25 @@ Class variables
   self            where respondents place themselves, 7 states from extremely liberal to extremely
                   conservative
   clinton, dole   where they place Bill Clinton and Bob Dole, the same 7 states
-With levels=3 the states of the last four are drawn together: Democrat, independent (with those leaning to a
+With levels=3 the states of the last four are merged: Democrat, independent (including those leaning to a
 party), Republican; liberal, moderate, conservative.
 
 Source: The American National Election Studies, https://electionstudies.org, as "anes96" in statsmodels.
 Licence: public domain.
 
-The states of education are named as in the survey's own scale; the notes in statsmodels call the last three
-college, master's and PhD, which would make more than a third of the respondents masters and doctors."""
+The states of education have the names of the survey's own scale; the notes in statsmodels call the last three
+college, master's and PhD, which would be more than a third of the respondents."""
 
 
 def load_election(levels: int = 7) -> Bunch:
     """Load the 1996 US election survey: vote, party and political placements of 944 respondents.
 
-    No network is needed: the table comes with statsmodels (``pip install "pmdc[data]"``).
+    No download is needed: the table is included in statsmodels (``pip install "pmdc[data]"``).
 
     Parameters
     ----------
     levels : {7, 3}, default=7
-        The number of states of party and of the placements: as in the survey, or drawn together to three.
+        The number of states of party and of the placements: 7 as in the survey, or merged to 3.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def load_election(levels: int = 7) -> Bunch:
     ['Dole', 'strong Republican', 'extremely conservative']
     """
     if levels not in (7, 3):
-        raise ValueError(f"levels={levels!r}: choose 7, the states of the survey, or 3.")
+        raise ValueError(f"levels={levels!r} must be 7 (the states of the survey) or 3.")
     pd = require("pandas")
     raw = require("statsmodels.datasets").anes96.load_pandas().data
 

@@ -1,7 +1,7 @@
-"""Mixed tables drawn from a network that is known: the truth that learners and inference are compared with.
+"""Synthetic mixed tables from a known network, to compare learners and inference with the truth.
 
-Each class variable depends on the continuous features x by multinomial logistic regression, with weights of
-its own for each configuration c of its parents: P(Y = s | c, x) ∝ exp(b[c, s] + x · W[c, :, s]).
+Each class variable depends on the continuous features x by multinomial logistic regression, with its own weights for
+each configuration c of its parents: P(Y = s | c, x) ∝ exp(b[c, s] + x · W[c, :, s]).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TrueNetwork:
 
     @property
     def graph(self) -> nx.DiGraph:
-        """The true DAG over the class variables and those discrete features that are parents.
+        """Return the true DAG over the class variables and the discrete features that are parents.
 
         The attribute ``kind`` of a node is "class" or "discrete".
         """
@@ -85,11 +85,11 @@ class TrueNetwork:
         return graph
 
     def class_parents(self, variable: str) -> tuple[str, ...]:
-        """The parents of a class variable that are class variables, in the order of the axes of its table."""
+        """Return the class variables among the parents, in the order of the axes of the conditional table."""
         return tuple(parent for parent in self.parents[variable] if parent in self.classes)
 
     def log_tables(self, X: pd.DataFrame) -> list[Floats]:
-        """Log conditional tables of the class variables, one for each in the order of Y's columns.
+        """Return the log conditional table of each class variable, in the order of Y's columns.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class TrueNetwork:
         return _log_softmax(table)
 
     def log_prob(self, X: pd.DataFrame, Y: pd.DataFrame) -> Floats:
-        """Log-probability of each row's outcome given its features, read off the conditional tables."""
+        """Return the log-probability of the outcome of each row given its features."""
         codes = dict(zip(self.classes, _encode(Y, self.classes).T, strict=True))
         rows = np.arange(len(Y))
         total = np.zeros(len(Y))
@@ -136,7 +136,7 @@ class TrueNetwork:
         Returns
         -------
         X, Y : DataFrames
-            Categorical columns declare all states, drawn or not.
+            Categorical columns have all states as categories, sampled or not.
         """
         pd = require("pandas")
         rng = check_random_state(random_state)
@@ -150,19 +150,19 @@ class TrueNetwork:
         codes: dict[str, Codes] = {}
         for variable in TopologicalSorter({name: self.class_parents(name) for name in self.classes}).static_order():
             local = np.exp(tables[variable][rows, *(codes[parent] for parent in self.class_parents(variable))])
-            # The last boundary is left out, so that rounding cannot lead beyond the last state.
+            # Without the last boundary, so that rounding cannot lead beyond the last state.
             boundaries = local.cumsum(axis=1)[:, :-1]
             codes[variable] = (boundaries < rng.uniform(size=(n_samples, 1))).sum(axis=1)
         Y = pd.DataFrame({name: _categorical(codes[name], states) for name, states in self.classes.items()})
         return X, Y
 
     def joint(self, X: pd.DataFrame) -> JointDistribution:
-        """The true conditional joint distribution of the class variables for each row of X."""
+        """Return the true conditional joint distribution of the class variables for each row of X."""
         pd = require("pandas")
         from pmdc.inference.distribution import JointDistribution
         from pmdc.table.classes import ClassTable
 
-        # One row is enough, because the categorical type declares all states.
+        # One row is enough, because the dtype has all states.
         declaration = pd.DataFrame({name: _categorical([0], states) for name, states in self.classes.items()})
         position = {name: k for k, name in enumerate(self.classes)}
         parents = [tuple(position[p] for p in self.class_parents(name)) for name in self.classes]
@@ -182,36 +182,36 @@ def make_network(
     strength: float = 2.0,
     random_state: RandomState = None,
 ) -> Bunch:
-    """Draw a network at random, and a mixed table from it.
+    """Generate a random network and a mixed table from it.
 
-    Every parent matters: each of its values favours one state of the child, by up to ``strength`` on the
-    scale of the logits whatever the other parents are, and the slopes of any two configurations differ.
+    Every parent matters: each of its values favours one state of the child, by up to ``strength`` on the scale of the
+    logits, whatever the other parents are; and the slopes of any two configurations differ.
 
     Parameters
     ----------
     n_samples : int
         Number of rows.
     n_class_variables : int
-        Number of class variables, named y0, y1, ...; their order says nothing about the direction of edges.
+        Number of class variables, named y0, y1, ...; edges can go in both directions of this order.
     n_states : int or (low, high)
-        Number of states of each class variable, or the bounds (both included) to draw it from.
+        Number of states of each class variable, or the inclusive range to draw it from.
     n_continuous, n_discrete : int
         Number of continuous features x0, x1, ... and of discrete features d0, d1, ...
     n_discrete_states : int or (low, high)
         Number of states of each discrete feature.
     max_parents, max_discrete_parents : int
-        Most class variables and most discrete features among the parents of a class variable. All but one
-        have a class parent, unless ``max_parents`` is 0.
+        Maximum number of class variables and of discrete features among the parents of a class variable. All but one
+        have a class variable as parent, unless ``max_parents`` is 0.
     strength : float
-        How much the local models of different configurations differ; with 0 no parent matters.
+        How much the local models of different configurations differ; with 0 they are equal.
     random_state : int, RandomState instance or None
         The same seed gives the same network and the same rows.
 
     Returns
     -------
     Bunch
-        With ``X`` and ``Y`` (DataFrames; categorical columns declare all states), ``truth`` (`TrueNetwork`)
-        and ``DESCR``.
+        With ``X`` and ``Y`` (DataFrames; categorical columns have all states as categories), ``truth``
+        (`TrueNetwork`) and ``DESCR``.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def make_network(
         strength=strength,
     )
     if n_continuous + n_discrete == 0:
-        raise ValueError("n_continuous and n_discrete are both 0: a table needs at least one feature.")
+        raise ValueError("n_continuous=0 and n_discrete=0: a table needs at least one feature.")
     rng = check_random_state(random_state)
     continuous = tuple(f"x{i}" for i in range(n_continuous))
     discrete = {
@@ -258,16 +258,16 @@ def _random_parents(
     rng: np.random.RandomState,
     classes: Sequence[str],
     discrete: Sequence[str],
-    most_class: int,
-    most_discrete: int,
+    max_class: int,
+    max_discrete: int,
 ) -> dict[str, tuple[str, ...]]:
     order = rng.permutation(len(classes))
     parents: dict[str, tuple[str, ...]] = {}
     for place, k in enumerate(order):
-        most = min(most_class, place)
-        count = rng.randint(1, most + 1) if most else 0
+        available = min(max_class, place)
+        count = rng.randint(1, available + 1) if available else 0
         chosen = sorted(rng.choice(order[:place], size=count, replace=False)) if count else []
-        count = rng.randint(min(most_discrete, len(discrete)) + 1)
+        count = rng.randint(min(max_discrete, len(discrete)) + 1)
         chosen_discrete = sorted(rng.choice(len(discrete), size=count, replace=False)) if count else []
         parents[classes[k]] = (*(classes[i] for i in chosen), *(discrete[i] for i in chosen_discrete))
     return {name: parents[name] for name in classes}
@@ -276,22 +276,22 @@ def _random_parents(
 def _random_local_model(
     rng: np.random.RandomState, parent_sizes: Sequence[int], n_states: int, n_continuous: int, strength: float
 ) -> tuple[Floats, Floats]:
-    """Intercepts and slopes for each configuration of the parents.
+    """Return intercepts and slopes for each configuration of the parents.
 
-    The effects of the parents on the intercepts are added up, so that none can cancel on average over the
-    others (as in an exclusive or); the slopes of each configuration are drawn on their own.
+    The effects of the parents on the intercepts are additive, so that none cancels on average over the others (as in an
+    exclusive or); the slopes of each configuration are drawn independently.
     """
     intercepts = np.broadcast_to(rng.normal(scale=0.3, size=n_states), (*parent_sizes, n_states)).copy()
     for axis, size in enumerate(parent_sizes):
         effect = np.zeros((size, n_states))
         first = rng.randint(n_states)
         for value in range(size):
-            # Values beyond the number of states favour a state again: less, to differ from the first.
+            # Values beyond the number of states favour a state again, but less.
             effect[value, (first + value) % n_states] = strength / (1 + value // n_states)
         shape = [1] * len(parent_sizes)
         shape[axis] = size
         intercepts += effect.reshape(*shape, n_states)
-    # Scaled so that x moves the logits by about as much however many continuous features there are.
+    # Scaled so that the effect of x on the logits does not depend on the number of continuous features.
     scale = 1 / np.sqrt(max(n_continuous, 1))
     common = rng.normal(scale=scale, size=(n_continuous, n_states))
     own = rng.normal(scale=scale, size=(*parent_sizes, n_continuous, n_states))
@@ -301,14 +301,14 @@ def _random_local_model(
 def _sizes(rng: np.random.RandomState, count: int, given: int | tuple[int, int], argument: str) -> list[int]:
     low, high = (given, given) if isinstance(given, (int, np.integer)) else given
     if not 2 <= low <= high:
-        raise ValueError(f"{argument}={given!r}: give a number of at least 2, or bounds (low, high) of that kind.")
+        raise ValueError(f"{argument}={given!r} must be an integer of at least 2, or a range (low, high) of them.")
     return [int(size) for size in rng.randint(low, high + 1, size=count)]
 
 
 def _states(count: int, letters: str) -> tuple[str, ...]:
     if count <= len(letters):
         return tuple(letters[:count])
-    width = len(str(count - 1))  # zeros in front, so that sorting keeps the order
+    width = len(str(count - 1))  # leading zeros, so that sorting keeps the order
     return tuple(f"{letters[0]}{i:0{width}}" for i in range(count))
 
 
@@ -317,14 +317,13 @@ def _categorical(codes: npt.ArrayLike, states: Sequence[str]) -> pd.Categorical:
 
 
 def _encode(frame: pd.DataFrame, columns: Mapping[str, tuple[str, ...]]) -> Codes:
-    """Codes of the named columns, shape (n, number of columns)."""
+    """Return the codes of the named columns, shape (n, number of columns)."""
     codes = np.empty((len(frame), len(columns)), dtype=np.int64)
     for j, (name, states) in enumerate(columns.items()):
-        code = {state: i for i, state in enumerate(states)}
-        for row, value in enumerate(frame[name]):
-            if value not in code:
-                raise ValueError(f"Column {name!r}, row {row}: {value!r} is not among the states {list(states)}.")
-            codes[row, j] = code[value]
+        codes[:, j] = require("pandas").Index(states).get_indexer(frame[name].astype(object))
+        if (unknown := np.flatnonzero(codes[:, j] < 0)).size:
+            row, value = unknown[0], frame[name].iloc[unknown[0]]
+            raise ValueError(f"Column {name!r}, row {row}: {value!r} is not one of the states {list(states)}.")
     return codes
 
 
@@ -336,12 +335,12 @@ def _log_softmax(logits: Floats) -> Floats:
 def _check_at_least(least: int, **arguments: float) -> None:
     for name, value in arguments.items():
         if value < least:
-            raise ValueError(f"{name}={value!r}: must be at least {least}.")
+            raise ValueError(f"{name}={value!r} must be at least {least}.")
 
 
 def _describe(truth: TrueNetwork, n_samples: int) -> str:
     lines = [
-        f"A table of {n_samples} rows drawn from a known network: {len(truth.continuous)} continuous and "
+        f"A table of {n_samples} rows from a known network: {len(truth.continuous)} continuous and "
         f"{len(truth.discrete)} discrete features, {len(truth.classes)} class variables.",
         "True parents:",
     ]

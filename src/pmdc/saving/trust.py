@@ -49,6 +49,8 @@ _SCIKIT_LEARN = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._bunch.Bunch",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
 
 _OLD_PLACES = (

@@ -1,18 +1,23 @@
-"""Phase P2: the DAG over the class variables with the greatest score.
+"""Phase P2: find the DAG over the class variables with the greatest score.
 
-`find_structure` is given one score for each (class variable, parent set) and returns a best DAG together with
-what is proved about it.
+`find_structure` takes one score for each (class variable, parent set) and returns a DAG together with what is proved
+about it.
 """
 
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
+
+from pmdc._support.checks import check_choice
+from pmdc._support.extras import require
+from pmdc._support.warn import warn_user
 
 from .files import read_scores, write_scores
 from .inexact import best_forest, hill_climb
 from .problem import Outcome, Problem, build_problem, settle_ties, split, start_masks, whole
-from .progress import Watch, until_interrupted
+from .progress import SearchState, handle_interrupts
 from .structure import (
     Edge,
     Structure,
@@ -20,7 +25,6 @@ from .structure import (
     check_edges,
     check_gap,
     check_memory_budget,
-    check_method,
     check_scores,
     check_start,
     check_time_limit,
@@ -30,10 +34,9 @@ __all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_score
 
 METHODS = ("auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree")
 
-# Time and memory of the dynamic program double with each class variable: about a tenth of a second at 20, some seconds
-# at 26, where it takes half a gigabyte. Up to there its time is known beforehand, which that of the integer program
-# never is.
-_LARGEST_DYNAMIC_PROGRAM = 26
+# Time and memory of dynamic programming double with each class variable: 0.02 s at 20, 2 s and 0.5 GiB at 26. The time
+# of the integer program cannot be predicted.
+MAX_DYNAMIC_PROGRAMMING = 26
 
 MEMORY_BUDGET = 4 * 2**30
 
@@ -56,39 +59,42 @@ def find_structure(
     Parameters
     ----------
     scores : dict of str to dict of frozenset to float
-        For each class variable the score of each candidate parent set. Only these sets are considered; a
-        score of -inf forbids a set.
+        For each class variable the score of each candidate parent set. Other sets are not considered; a score of -inf
+        forbids a set.
     method : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
-        "dynamic-programming" goes through all subsets of the class variables, in time and memory that double
-        with each of them. "integer-program" solves the integer program (P2) of the paper by branch and cut.
-        Class variables that cannot stand on a cycle together, because no chain of possible parents leads from
-        one to the other and back, are searched apart from each other. "auto" takes the first for groups of up to
-        26 class variables and the second for larger ones. Both are exact, the integer
-        program up to the solver's tolerance: scores that differ by less than about a millionth of what the
-        best DAG loses against the best parent set of every class variable count as equal. "local-search" goes
-        from order to order of the class variables; it is fast and usually right, but proves little: `bound` is
-        what is known without it. For comparison there are "hill-climb" (single edges, as long as they help) and
-        "tree" (the best DAG with at most one parent for each class variable, as Chow and Liu's).
+        The problem is first split into groups of class variables that can be on a common cycle; each group is solved
+        separately.
+
+        - "dynamic-programming" is exact. Time and memory double with each class variable.
+        - "integer-program" solves the integer program (P2) of the paper by branch and cut. It needs PySCIPOpt
+          (``pip install "pmdc[ip]"``) and is exact up to the solver's tolerance: two DAGs count as equal if their
+          scores differ by less than about 1e-6 of the difference between the best DAG and the sum of the best scores
+          of all class variables.
+        - "local-search" searches over the orders of the class variables. It is fast and usually finds a best DAG, but
+          rarely proves it.
+        - "hill-climb" (single-edge changes) and "tree" (at most one parent per class variable, as Chow and Liu) are
+          for comparison.
+        - "auto" takes dynamic programming for groups of up to 26 class variables and the integer program for larger
+          ones; without PySCIPOpt it takes local search for these, and warns if the result is not proved.
     required_edges : iterable of (parent, child), optional
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
         Edges that the DAG must not have.
     start : Structure or dict of str to parents, optional
-        A DAG to start from, such as the answer to a similar problem. It changes what is found only where nothing better
-        is found, or where scores are equal. "tree" needs no start and makes no use of it.
+        A DAG to start from (warm start), such as the solution of a similar problem. "tree" ignores it.
     time_limit : float, optional
-        Seconds after which the best DAG so far is returned, with a bound on the greatest score. There always
-        is one. The limit is looked at between steps of the search, so it may be overrun by a little.
+        Seconds after which the best DAG found so far is returned, with a bound on the greatest score. The limit is
+        checked between steps, so it can be exceeded slightly.
     gap : float, default=0.0
-        The search may end as soon as `Structure.gap` is proved to be no greater. 0.0 asks for a best DAG.
+        Stop as soon as `Structure.gap` is proved to be at most this. 0.0 asks for a best DAG.
     callback : callable, optional
-        Called with the best `Structure` so far (its status is "searching") for every better DAG or bound, and at least
-        about once a second. If it answers something true, the search ends: the status is "interrupted".
+        Called with the best `Structure` so far (status "searching") after each improvement of the score or the bound,
+        and about once a second. If it returns a true value, the search stops with status "interrupted".
     memory_budget : int, default=2**32
-        Bytes that the search may take. The dynamic program, whose need is known beforehand, is refused above it ("auto"
-        then takes the integer program); the solver of the integer program stops there, by its own count.
+        Bytes that the search may use. Dynamic programming raises a ValueError if it needs more ("auto" then takes
+        another method); the integer program stops with status "memory limit".
     verbose : int, default=0
-        1 reports on the standard error stream what is searched how, the memory before it is taken, and what was proved.
+        1 writes the methods used, the memory needed and the result to standard error.
 
     Returns
     -------
@@ -98,21 +104,22 @@ def find_structure(
     Raises
     ------
     ValueError
-        If an argument is not as described, if nothing is left for a class variable, if there is no DAG, or if
-        the dynamic program would take more than `memory_budget`.
+        If an argument is invalid, if a class variable has no parent set left, if there is no DAG, or if dynamic
+        programming needs more than `memory_budget`.
+    ImportError
+        If `method` is "integer-program" and PySCIPOpt is not installed.
 
     Notes
     -----
-    The answer is the same in every run. Among DAGs of equal score, no parent set of the one returned can be
-    replaced by another of the same score that has fewer parents, or as many that stand earlier in `scores`,
-    without a cycle. There may be several such DAGs, and different methods may find different ones. Only limits and
-    interruptions may change the answer, because they depend on time.
+    The result is deterministic unless a limit or an interruption ends the search. Ties: no parent set of the result can
+    be replaced, without a cycle, by a set of the same score with fewer parents, or with as many that come earlier in
+    `scores`. Several DAGs may satisfy this, and different methods may return different ones.
 
-    The first Ctrl-C ends the search like a callback that returns True, the second raises KeyboardInterrupt as usual.
+    The first Ctrl-C stops the search like a callback that returns True; the second raises KeyboardInterrupt.
 
     Examples
     --------
-    Each of the two class variables is better explained by the other, but not both can be:
+    Each of the two class variables is better explained by the other, but only one edge is possible:
 
     >>> from pmdc.search import find_structure
     >>> scores = {
@@ -128,59 +135,66 @@ def find_structure(
     -5.5
     """
     started = time.perf_counter()
-    check_method(method, METHODS)
+    check_choice("method", method, METHODS)
     table = check_scores(scores)
     required, forbidden = check_edges(tuple(table), required_edges, forbidden_edges)
     problem = build_problem(table, required, forbidden)
-    budget = check_memory_budget(memory_budget)
-    parts = [whole(problem)] if method in ("hill-climb", "tree") else split(problem)
-    watch = Watch(
+    components = [whole(problem)] if method in ("hill-climb", "tree") else split(problem)
+    state = SearchState(
         problem,
-        parts,
+        components,
         started,
         time_limit=check_time_limit(time_limit),
         gap=check_gap(gap),
-        memory_budget=budget,
+        memory_budget=check_memory_budget(memory_budget),
         callback=check_callback(callback),
-        say=_say if verbose else _say_nothing,
+        log=_log if verbose else lambda message: None,
     )
     if start is not None:
-        watch.start_from(start_masks(problem, check_start(start, table)))
-    with until_interrupted(watch):
-        used = [_solve(part.problem, number, method, watch) for number, part in enumerate(parts)]
+        state.start_from(start_masks(problem, check_start(start, table)))
+    if method == "integer-program":
+        require("pyscipopt")
+    with handle_interrupts(state):
+        used = [_solve(each.problem, number, method, state) for number, each in enumerate(components)]
 
-    watch.method = " and ".join(dict.fromkeys(name for name in used if name)) or watch.method
-    found = watch.structure(settle_ties(problem, watch.ranks()), watch.status())
-    watch.say(str(found))
+    state.method = " and ".join(dict.fromkeys(name for name in used if name)) or state.method
+    found = state.structure(settle_ties(problem, state.ranks()), state.status())
+    state.log(str(found))
+    if method == "auto" and found.status == "unproved":
+        warn_user(
+            f"The structure is not proved to be the best: its score {found.score:.6g} may be up to "
+            f"{found.bound - found.score:.3g} below the greatest. The problem is too large for dynamic programming "
+            "and PySCIPOpt is not installed, so local search was used. For an exact search by an integer program: "
+            'pip install "pmdc[ip]"'
+        )
     return found
 
 
-def _solve(problem: Problem, number: int, method: str, watch: Watch) -> str:
-    """Find the best DAG of class variables that may stand on a cycle together; the method that was needed, if any."""
-    count, sets = len(problem.names), sum(map(len, problem.masks))
-    chosen = method
-    if method == "auto":
-        chosen = "dynamic-programming" if count <= _LARGEST_DYNAMIC_PROGRAM else "integer-program"
-    first = watch.enter(number, chosen)
+def _solve(problem: Problem, number: int, method: str, state: SearchState) -> str:
+    """Solve one component and return the method used, or "" if it has a single class variable."""
+    n_variables = len(problem.names)
+    chosen = _choose(problem, state.memory_budget) if method == "auto" else method
+    first = state.enter(number, chosen)
     if chosen not in ("hill-climb", "tree") and problem.total_regret(first.ranks) <= first.least_regret:
-        watch.keep(first._replace(status="optimal"))
-        return chosen if count > 1 else ""
-    if method == "auto" and chosen == "dynamic-programming" and not _fits(problem, watch.memory_budget):
-        first = watch.enter(number, chosen := "integer-program")
-    watch.say(f"{chosen} for {count} class variables with {sets} parent sets that may be in a best DAG")
-    watch.keep(_method(chosen)(problem, first, watch))
+        state.keep(first._replace(status="optimal"))
+        return chosen if n_variables > 1 else ""
+    state.log(f"{chosen} for {n_variables} class variables with {sum(map(len, problem.masks))} candidate parent sets")
+    state.keep(_method(chosen)(problem, first, state))
     return chosen
 
 
-def _fits(problem: Problem, memory_budget: float) -> bool:
-    """Whether the dynamic program has the memory it needs."""
-    from .dynamic_programming import memory_needed
+def _choose(problem: Problem, memory_budget: float) -> str:
+    """Return the method that "auto" takes for one component."""
+    if len(problem.names) <= MAX_DYNAMIC_PROGRAMMING:
+        from .dynamic_programming import memory_needed
 
-    return memory_needed(len(problem.names), max(map(len, problem.masks))) <= memory_budget
+        if memory_needed(len(problem.names), max(map(len, problem.masks))) <= memory_budget:
+            return "dynamic-programming"
+    return "integer-program" if find_spec("pyscipopt") else "local-search"
 
 
-def _method(name: str) -> Callable[[Problem, Outcome, Watch], Outcome]:
-    # Imported here because numba and SCIP take longer to import than most users' searches take to run.
+def _method(name: str) -> Callable[[Problem, Outcome, SearchState], Outcome]:
+    # Imported here because importing numba and SCIP takes longer than most searches.
     if name == "hill-climb":
         return hill_climb
     if name == "tree":
@@ -194,9 +208,5 @@ def _method(name: str) -> Callable[[Problem, Outcome, Watch], Outcome]:
     return solve
 
 
-def _say(message: str) -> None:
+def _log(message: str) -> None:
     sys.stderr.write(f"[search] {message}\n")
-
-
-def _say_nothing(message: str) -> None:
-    pass

@@ -1,17 +1,17 @@
 """Cluster constraints that a solution of the relaxed integer program violates.
 
-A cluster C is a set of class variables. In a DAG one of its members comes first, so at least one takes a parent set
-without a member of the cluster. The second has at most one member as a parent, and so on: at least k members take sets
-with fewer than k members. A solution, in which class variables may take several sets in part, violates this if
+A cluster C is a set of class variables. In the order of a DAG, the first member of C has no parent in C, the second has
+at most one, and so on: at least k members take parent sets with fewer than k members of C. A fractional solution x of
+the LP relaxation violates this if
 
     outside(C, k) = sum of x[i, S] over the members i of C and their sets S that have fewer than k members of C
 
-is less than k. (Cussens, "Bayesian network learning with cutting planes", UAI 2011.) The constraints with k = 1 alone
-make a DAG of every whole-numbered solution; those with k = 2 cut off much of what is not whole-numbered.
+is less than k. (Cussens, "Bayesian network learning with cutting planes", UAI 2011.) With k = 1 the constraints exclude
+every cycle of an integral solution; with k = 2 they also cut off many fractional ones.
 
-Three ways to find violated ones, from the quickest to the most thorough: short cycles, clusters that grow and shrink
-from these by single class variables, and, for k = 1, the integer program that finds the least outside(C, 1). Only the
-last can tell that there is none, if the solution is not whole-numbered.
+Violated constraints are found in three ways, from the fastest to the most thorough: short cycles; local search from
+these, adding and removing single class variables; and, for k = 1, the integer program that minimises outside(C, 1).
+Only the last can prove that there is none, if the solution is fractional.
 """
 
 from __future__ import annotations
@@ -20,27 +20,24 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.compiled import compiled
 
 from .problem import members
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 VIOLATION = 1e-5
-"""A cluster constraint counts as violated from here on; the solver's own feasibility tolerance is 1e-6."""
+"""Least violation of a cut; the feasibility tolerance of the solver is 1e-6."""
 
-_LONGEST_START = 0.5
-"""Clusters also grow from cycles that are longer by this than those whose own constraint is violated."""
-_STEPS = 100
-"""Steps without a better cluster after which its growth ends."""
-_REST = 1 / 3
-"""For so many steps, as a share of the class variables, one that was added or removed is left alone."""
+_EXTRA_LENGTH = 0.5
+"""The local search also starts from cycles that are longer by this than those that violate their own constraint."""
+_PATIENCE = 100
+"""Stop the local search after so many steps without improvement."""
+_TABU = 1 / 3
+"""A class variable that was added or removed is not changed for so many steps, as a share of the class variables."""
 
 
 class Cut(NamedTuple):
@@ -51,18 +48,17 @@ class Cut(NamedTuple):
 
 
 class Columns:
-    """The parent sets that a solution chooses from, as arrays: whose each is, and the parents in it."""
+    """The columns of the integer program as arrays: the child and the parents of each parent set."""
 
     def __init__(self, masks: Sequence[Sequence[int]]):
         self.count = len(masks)
         self.child = np.repeat(np.arange(self.count), [len(row) for row in masks])
         parents = [members(mask) for row in masks for mask in row]
-        self.start = np.cumsum([0, *map(len, parents)])
-        self.parents = np.array([p for some in parents for p in some], dtype=np.int64)
-        self.column = np.repeat(np.arange(len(parents)), np.diff(self.start))  # of each entry of `parents`
+        self.parents = np.array([p for each in parents for p in each], dtype=np.int64)
+        self.column = np.repeat(np.arange(len(parents)), [len(each) for each in parents])  # of each parent
 
     def support(self, values: Floats) -> Support:
-        """What is needed of a solution: the columns it takes at all."""
+        """Return the columns that are positive in a solution."""
         taken = np.flatnonzero(values > 1e-9)
         entries = np.flatnonzero(values[self.column] > 1e-9)
         place = np.empty(len(values), dtype=np.int64)
@@ -80,8 +76,8 @@ class Columns:
             parent_start=np.searchsorted(parent[by_parent], np.arange(self.count + 1)),
         )
 
-    def outside(self, cut: Cut) -> Ints:
-        """The columns of a constraint: its members' sets that have fewer than k members."""
+    def outside(self, cut: Cut) -> Codes:
+        """Return the columns of a constraint: the members' parent sets with fewer than k members."""
         inside = np.zeros(self.count, dtype=bool)
         inside[list(cut.cluster)] = True
         within = np.bincount(self.column[inside[self.parents]], minlength=len(self.child))
@@ -89,50 +85,50 @@ class Columns:
 
 
 class Support(NamedTuple):
-    """The columns that a solution takes, class variable after class variable."""
+    """The columns that are positive in a solution, ordered by class variable."""
 
     n_variables: int
-    child: Ints
+    child: Codes
     value: Floats
-    own: Ints
-    """Where the columns of each class variable begin."""
-    column: Ints
-    parent: Ints
-    """Together: which column has which parent."""
-    with_parent: Ints
-    parent_start: Ints
-    """The columns that have each class variable as a parent, and where they begin."""
+    own: Codes
+    """Index of the first column of each class variable."""
+    column: Codes
+    parent: Codes
+    """`column` and `parent` together: which column has which parent."""
+    with_parent: Codes
+    parent_start: Codes
+    """The columns that have each class variable as a parent, and the index of the first."""
 
     def weights(self) -> Floats:
-        """How much of each edge (parent, child) the solution takes."""
+        """Return the weight of each edge (parent, child) in the solution."""
         weights = np.zeros((self.n_variables, self.n_variables))
         np.add.at(weights, (self.parent, self.child[self.column]), self.value[self.column])
         return weights
 
 
 def by_cycles(support: Support) -> list[Cut]:
-    """The members of the shortest cycle through each class variable, where it violates their constraint.
+    """Return the violated constraints among the shortest cycles through each class variable.
 
-    An edge is as long as its weight falls short of 1. Along a cycle each member takes sets with its
-    predecessor to at least the weight of that edge, so the sets without any member of the cycle sum up to its
-    length at most: a cycle shorter than 1 violates the constraint of its members. If the weights are 0 and 1,
-    every cycle has length 0, and none is overlooked.
+    The length of an edge is 1 minus its weight. On a cycle, the sets without any member of the cycle sum up to at most
+    the length of the cycle, so a cycle shorter than 1 violates the constraint of its members. In an integral solution
+    every cycle has length 0, so none is missed.
     """
     return list(_cycles(support, 1.0 - VIOLATION))
 
 
 def _cycles(support: Support, longest: float) -> dict[Cut, float]:
-    """The shortest cycle through each class variable with its length, shortest first."""
+    """Return the shortest cycle through each class variable with its length, shortest first."""
     weights = support.weights()
     parents, children = np.nonzero(weights)
     if not parents.size:
         return {}
-    # Not quite 0 for a whole edge, because a graph library may take 0 for no edge.
+    # Positive, because scipy treats 0 as no edge.
     lengths = np.maximum(1.0 - weights[parents, children], 1e-12)
-    graph = csr_array((lengths, (parents, children)), shape=weights.shape)
+    # scipy before 1.14 needs indices of 32 bits here.
+    graph = csr_array((lengths, (parents.astype(np.int32), children.astype(np.int32))), shape=weights.shape)
     distance, before = dijkstra(graph, return_predecessors=True, limit=longest)
 
-    # Close each shortest path from a child to its parent by the edge back to the child.
+    # Close each shortest path from a child to its parent with the edge back to the child.
     cycle_lengths = distance[children, parents] + lengths
     cuts: dict[Cut, float] = {}
     closed = set()
@@ -152,14 +148,14 @@ def _cycles(support: Support, longest: float) -> dict[Cut, float]:
 
 
 def by_growth(support: Support) -> list[Cut]:
-    """Cycles, and clusters that grow from them; if that gives none, from single edges; then with k = 2.
+    """Return violated constraints found by cycles and by a tabu search from them.
 
-    With k = 2 they grow from longer cycles and from class variables with the parents they take. From each start, single
-    class variables are added or removed: always that which leaves outside(C, k) least. One that was added or removed is
-    left alone for some steps, so that the search leaves clusters that no single change makes better. The best cluster
-    on the way of each start counts, if its constraint is violated.
+    The starts are cycles; if these give nothing, single edges; then, with k = 2, longer cycles and class variables with
+    their parents. Each step adds or removes the class variable that makes outside(C, k) least; it is then not changed
+    for some steps, so that the search leaves local optima. The best cluster of each start is returned if its constraint
+    is violated.
     """
-    cycles = _cycles(support, 1.0 + _LONGEST_START)
+    cycles = _cycles(support, 1.0 + _EXTRA_LENGTH)
     violated = [cut for cut, length in cycles.items() if length <= 1.0 - VIOLATION]
     found = _grow_all(support, (cut.cluster for cut in cycles), 1)
     if not found:
@@ -169,7 +165,7 @@ def by_growth(support: Support) -> list[Cut]:
         sets: list[set[int]] = [{child} for child in support.child.tolist()]
         for column, parent in zip(support.column.tolist(), support.parent.tolist(), strict=True):
             sets[column].add(parent)
-        long = _cycles(support, 2.0 + _LONGEST_START)
+        long = _cycles(support, 2.0 + _EXTRA_LENGTH)
         starts = {tuple(sorted(members)) for members in sets} | {cut.cluster for cut in long}
         found = _grow_all(support, sorted(start for start in starts if len(start) > 2), 2)
     return list(dict.fromkeys([*found, *violated]))
@@ -197,18 +193,18 @@ def _grow_all(support: Support, starts: Iterable[tuple[int, ...]], k: int) -> li
 
 
 def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cut | None, bool]:
-    """The least outside(C, 1), by an integer program; None if that is no less than 1 or takes too long.
+    """Minimise outside(C, 1) by an integer program; return the cut, or None if there is none or the time is over.
 
-    The second answer is whether it is proved that no constraint with k = 1 is violated.
+    The second value says whether it is proved that no constraint with k = 1 is violated.
 
-    One variable for each class variable (it is a member) and one for each column of the solution (it counts as outside,
-    which it must if its child is a member and none of its parents is).
+    There is one variable for each class variable (it is a member) and one for each column of the solution (it counts as
+    outside: its child is a member and none of its parents is).
     """
     n, m = support.n_variables, len(support.value)
     rows = np.concatenate([np.arange(m), np.arange(m), support.column])
     columns = np.concatenate([n + np.arange(m), support.child, support.parent])
     entries = np.concatenate([np.ones(m), -np.ones(m), np.ones(len(support.column))])
-    # counts >= child - sum of parents; two members at least
+    # counts >= child - sum of parents; at least two members
     counts = LinearConstraint(coo_array((entries, (rows, columns)), shape=(m, n + m)).tocsr(), lb=0.0)
     size = LinearConstraint(np.concatenate([np.ones(n), np.zeros(m)])[None, :], lb=2.0)
     answer = milp(
@@ -218,8 +214,8 @@ def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cut | None
         constraints=[counts, size],
         options={"time_limit": max(0.0, time_limit)} if time_limit < np.inf else None,
     )
-    if not answer.success and answer.status != 1:  # 1 is the limit
-        raise RuntimeError(f"the search for a violated cluster ended with {answer.message!r}")
+    if not answer.success and answer.status != 1:  # 1: time limit
+        raise RuntimeError(f"the integer program for violated clusters failed: {answer.message!r}")
     if answer.x is None or answer.fun >= 1.0 - VIOLATION:
         return None, bool(answer.success)
     return Cut(tuple(np.flatnonzero(answer.x[:n] > 0.5).tolist())), False
@@ -227,17 +223,17 @@ def by_program(support: Support, time_limit: float = np.inf) -> tuple[Cut | None
 
 @compiled()
 def _grow(
-    own: Ints,
+    own: Codes,
     value: Floats,
-    child: Ints,
-    column: Ints,
-    parent: Ints,
-    with_parent: Ints,
-    parent_start: Ints,
+    child: Codes,
+    column: Codes,
+    parent: Codes,
+    with_parent: Codes,
+    parent_start: Codes,
     k: int,
-    inside: npt.NDArray[np.bool_],
+    inside: Marks,
 ) -> float:
-    """The least outside(C, k) on the way from a cluster, which becomes the cluster where it was."""
+    """Search from a cluster; return the least outside(C, k) found and set `inside` to its cluster."""
     n = len(inside)
     within = np.zeros(len(value), dtype=np.int64)  # members of the cluster among the parents of each column
     for entry in range(len(column)):
@@ -252,13 +248,13 @@ def _grow(
                 if within[c] < k:
                     outside += value[c]
     least, best = outside, inside.copy()
-    rest = np.zeros(n, dtype=np.int64)  # the step before which a class variable is left alone
-    pause = max(5, int(n * _REST))
+    tabu = np.zeros(n, dtype=np.int64)  # the step before which a class variable is not changed
+    pause = max(5, int(n * _TABU))
     step, last = 0, 0
-    while step - last < _STEPS:
+    while step - last < _PATIENCE:
         least_change, at = np.inf, -1
         for i in range(n):
-            if rest[i] > step or (inside[i] and size <= k + 1):
+            if tabu[i] > step or (inside[i] and size <= k + 1):
                 continue
             change = 0.0
             for c in range(own[i], own[i + 1]):
@@ -280,7 +276,7 @@ def _grow(
         sign = -1 if inside[at] else 1
         size += sign
         inside[at] = not inside[at]
-        rest[at] = step + pause
+        tabu[at] = step + pause
         for e in range(parent_start[at], parent_start[at + 1]):
             within[with_parent[e]] += sign
         if outside < least - 1e-9:

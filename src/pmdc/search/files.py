@@ -1,15 +1,15 @@
-"""Local-score files, as GOBNILP and other programs for structure learning read and write them.
+"""Local-score files in the format of GOBNILP and other programs for structure learning.
 
-The first line has the number of class variables. Each of them follows with a line of its name and the number of its
-parent sets, and then one line for each set: the score, the number of parents, their names. Lines that begin with ``#``
-are comments.
+The first line has the number of class variables. For each class variable there is one line with its name and the number
+of its parent sets, then one line for each set: the score, the number of parents, their names. Lines that begin with
+``#`` are comments.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from .structure import check_scores
@@ -21,16 +21,16 @@ def write_scores(scores: Mapping[str, Mapping[frozenset[str], float]], path: str
     Parameters
     ----------
     scores : dict of str to dict of frozenset to float
-        As for `find_structure`, or as `GBNC.scores_` where no class variable has a discrete feature as parent. Sets
-        with a score of -inf are left out. Numbers are written so that reading gives the same.
+        As for `find_structure`, or `GBNC.scores_` if no class variable has a discrete feature as parent. Sets with a
+        score of -inf are omitted. Reading the file gives the same numbers.
     path : str or path
     """
     table = check_scores(scores)
     for name in table:
         if not name or any(character.isspace() for character in name) or name.startswith("#"):
             raise ValueError(
-                f"scores has the class variable {name!r}: in a local-score file names have no blanks and do not begin "
-                "with '#'; rename it"
+                f"scores has the class variable {name!r}: in a local-score file, names must not contain spaces or "
+                "begin with '#'; rename it"
             )
     lines = [str(len(table))]
     for name, sets in table.items():
@@ -55,86 +55,77 @@ def read_scores(path: str | os.PathLike[str]) -> dict[str, dict[frozenset[str], 
     Raises
     ------
     ValueError
-        If a line is not as it should be, with its number.
+        If a line is invalid; the message has its number.
     """
     lines = _Lines(Path(path))
-    count = lines.whole_number(lines.next("the number of class variables"), 0, "the number of class variables")
-    lines.end_of_line(1)
+    lines.next("the number of class variables")
+    count = lines.integer(0, "the number of class variables")
+    lines.check_length(1)
     scores: dict[str, dict[frozenset[str], float]] = {}
-    where: dict[str, int] = {}
-    for _ in range(count):
-        fields = lines.next(f"a class variable: {count} are announced, {len(scores)} are there")
-        name, n_sets = fields[0], lines.whole_number(fields, 1, f"the number of parent sets of {fields[0]!r}")
-        lines.end_of_line(2)
+    first_line: dict[str, int] = {}
+    for number in range(1, count + 1):
+        name = lines.next(f"class variable {number} of {count}")[0]
+        n_sets = lines.integer(1, f"the number of parent sets of {name!r}")
+        lines.check_length(2)
         if name in scores:
-            raise lines.complaint(f"the class variable {name!r} comes a second time")
-        scores[name], where[name] = {}, lines.number
-        for done in range(n_sets):
-            fields = lines.next(f"a parent set of {name!r}: {n_sets} are announced, {done} are there")
-            score, size = lines.score(fields), lines.whole_number(fields, 1, "the number of parents")
-            if len(fields) != size + 2:
-                raise lines.complaint(f"{size} parents are announced, {len(fields) - 2} are there")
-            parents = frozenset(fields[2:])
+            raise lines.error(f"duplicate class variable {name!r}")
+        scores[name] = {}
+        for done in range(1, n_sets + 1):
+            _, *names = lines.next(f"parent set {done} of {n_sets} of {name!r}")[1:] or [""]
+            score, size, parents = lines.score(), lines.integer(1, "the number of parents"), frozenset(names)
+            if len(names) != size:
+                raise lines.error(f"expected {size} parents, found {len(names)}")
             if len(parents) < size:
-                raise lines.complaint("a parent comes twice")
+                raise lines.error("duplicate parent")
             if parents in scores[name]:
-                raise lines.complaint(f"this parent set of {name!r} comes a second time")
+                raise lines.error(f"duplicate parent set of {name!r}")
             for parent in parents:
-                where.setdefault(f"parent {parent}", lines.number)
+                first_line.setdefault(parent, lines.number)
             scores[name][parents] = score
-    lines.end_of_file()
-    for key, number in where.items():
-        if key.startswith("parent ") and key.removeprefix("parent ") not in scores:
-            raise ValueError(
-                f"{path}, line {number}: the parent {key.removeprefix('parent ')!r} is no class variable of this file"
-            )
+    lines.check_end()
+    for parent, number in first_line.items():
+        if parent not in scores:
+            raise ValueError(f"{path}, line {number}: the parent {parent!r} is not a class variable of this file")
     return scores
 
 
 class _Lines:
-    """The lines of a file that are no comments, split into words; complaints have the number of the line."""
+    """The lines of a file without comments, split into fields; errors have the line number."""
 
     def __init__(self, path: Path):
         self.path, self.number = path, 0
         self.fields: list[str] = []
-        self._lines = self._read()
-
-    def _read(self) -> Iterator[list[str]]:
-        with self.path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip() and not line.lstrip().startswith("#"):
-                    self.number = number
-                    yield line.split()
+        lines = enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
+        self.left = [(number, line.split()) for number, line in lines if line.strip() and line.lstrip()[0] != "#"][::-1]
 
     def next(self, expected: str) -> list[str]:
-        fields = next(self._lines, None)
-        if fields is None:
-            raise ValueError(f"{self.path} ends after line {self.number}, where there should be {expected}")
-        self.fields = fields
-        return fields
+        if not self.left:
+            raise ValueError(f"{self.path} ends after line {self.number}: expected {expected}")
+        self.number, self.fields = self.left.pop()
+        return self.fields
 
-    def complaint(self, what: str) -> ValueError:
+    def error(self, what: str) -> ValueError:
         return ValueError(f"{self.path}, line {self.number}: {what} ({' '.join(self.fields)!r})")
 
-    def whole_number(self, fields: list[str], place: int, what: str) -> int:
-        text = fields[place] if place < len(fields) else ""
+    def integer(self, place: int, what: str) -> int:
+        text = self.fields[place] if place < len(self.fields) else ""
         if not (text.isascii() and text.isdigit()):
-            raise self.complaint(f"{what} should be a whole number, not {text!r}")
+            raise self.error(f"{what} must be a non-negative integer, not {text!r}")
         return int(text)
 
-    def score(self, fields: list[str]) -> float:
+    def score(self) -> float:
         try:
-            score = float(fields[0])
+            score = float(self.fields[0])
         except ValueError:
             score = math.nan
         if math.isnan(score) or score == math.inf:
-            raise self.complaint(f"the score should be a number, not {fields[0]!r}")
+            raise self.error(f"the score must be a number, not {self.fields[0]!r}")
         return score
 
-    def end_of_line(self, count: int) -> None:
+    def check_length(self, count: int) -> None:
         if len(self.fields) > count:
-            raise self.complaint(f"there should be nothing after {self.fields[count - 1]!r}")
+            raise self.error(f"unexpected text after {self.fields[count - 1]!r}")
 
-    def end_of_file(self) -> None:
-        if next(self._lines, None) is not None:
-            raise ValueError(f"{self.path}, line {self.number}: there should be nothing after the last class variable")
+    def check_end(self) -> None:
+        if self.left:
+            raise ValueError(f"{self.path}, line {self.left[-1][0]}: unexpected text after the last class variable")

@@ -1,33 +1,32 @@
-"""Structures that are not the best, for comparison: what other libraries and other times make do with.
+"""Simpler search methods, for comparison.
 
-`hill_climb` adds, removes and reverses single edges as long as that helps. `best_forest` is the best DAG in which no
-class variable has more than one parent (Chow and Liu's tree, directed): exact for that, and found as a maximum
-branching.
+`hill_climb` adds, removes and reverses single edges as long as the score improves. `best_forest` finds the best DAG in
+which no class variable has more than one parent (a directed Chow-Liu tree), as a maximum branching.
 """
 
 from __future__ import annotations
 
-from .problem import Outcome, Problem, members
-from .progress import Watch
+from .problem import Outcome, Problem, members, topological_order
+from .progress import SearchState
 
 
-def hill_climb(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
-    """From a given start or the sets with the fewest parents on, the single edge that helps most, until none does.
+def hill_climb(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+    """Change the single edge that improves the score most, until none does.
 
-    An edge can be added or removed if that makes a set of the class variable that is still in the problem; sets that
-    are no better than one of their subsets are not.
+    The search begins with the given start, otherwise with the smallest parent sets. An edge can be changed only if the
+    new parent set is in the problem; sets that are no better than one of their subsets are not.
     """
     table = [{mask: rank for rank, mask in enumerate(row)} for row in problem.masks]
     start = [min(row, key=lambda mask: (mask.bit_count(), row[mask])) for row in table]
-    if watch.has_start or _ancestors(start) is None:
+    if state.has_start or _ancestors(start) is None:
         start = [problem.masks[child][rank] for child, rank in enumerate(first.ranks)]
-    masks, worth = start, 1e-12 * max(row[-1] for row in problem.regrets)
+    masks, threshold = start, 1e-12 * max(row[-1] for row in problem.regrets)
     while True:
         ranks = [table[child][mask] for child, mask in enumerate(masks)]
-        reason = watch.stop(ranks, first.least_regret)
+        reason = state.stop(ranks, first.least_regret)
         if reason:
             break
-        best, move = worth, None
+        best, move = threshold, None
         ancestors = _ancestors(masks)
         assert ancestors is not None
         for child, row in enumerate(table):
@@ -50,7 +49,7 @@ def hill_climb(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
                     )
                     trial = [*masks]
                     trial[child], trial[parent] = changed, reverse
-                    if gain > best and _ancestors(trial) is not None:
+                    if gain > best and topological_order(trial) is not None:
                         best, move = gain, {child: changed, parent: reverse}
         if move is None:
             break
@@ -59,29 +58,20 @@ def hill_climb(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
 
 
 def _ancestors(masks: list[int]) -> list[int] | None:
-    """All ancestors of each class variable, as bits; None if there is a cycle."""
-    found: list[int | None] = [None] * len(masks)
-    left = list(range(len(masks)))
-    while left:
-        later = []
-        for child in left:
-            parents = [found[p] for p in members(masks[child])]
-            if None in parents:
-                later.append(child)
-                continue
-            total = masks[child]
-            for ancestors in parents:
-                total |= ancestors or 0
-            found[child] = total
-        if len(later) == len(left):
-            return None
-        left = later
-    return [ancestors or 0 for ancestors in found]
+    """Return the ancestors of each class variable as bit masks, or None if there is a cycle."""
+    order = topological_order(masks)
+    if order is None:
+        return None
+    ancestors = [*masks]
+    for child in order:
+        for parent in members(masks[child]):
+            ancestors[child] |= ancestors[parent]
+    return ancestors
 
 
-def best_forest(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
-    """The best DAG in which no class variable has more than one parent."""
-    import networkx as nx  # takes longer to import than most searches to run
+def best_forest(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+    """Return the best DAG in which no class variable has more than one parent."""
+    import networkx as nx  # importing it takes longer than most searches
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(problem.names)))
@@ -90,7 +80,7 @@ def best_forest(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
     for child, row in enumerate(problem.masks):
         for rank, mask in enumerate(row):
             if mask.bit_count() == 1:
-                # What the parent saves; without the empty set a parent is needed, whatever it costs.
+                # The weight is the regret saved by the parent; without the empty set a parent is required.
                 root = roots[child]
                 alone = problem.regrets[child][root] if root is not None else 2 * largest
                 graph.add_edge(members(mask)[0], child, weight=alone - problem.regrets[child][rank], rank=rank)
@@ -101,7 +91,7 @@ def best_forest(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
     if -1 in ranks:
         name = problem.names[ranks.index(-1)]
         raise ValueError(
-            f"method='tree' finds no DAG in which {name!r} has at most one parent: give it the empty set or sets of "
-            "one parent, or use another method"
+            f"method='tree' finds no DAG in which {name!r} has at most one parent: add the empty set or single-parent "
+            f"sets to scores[{name!r}], or use another method"
         )
     return Outcome(ranks, first.least_regret, "unproved")

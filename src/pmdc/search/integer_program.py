@@ -1,11 +1,10 @@
-"""The best DAG by the integer program (P2) of the paper, with SCIP.
+"""Exact structure search by the integer program (P2) of the paper, with SCIP.
 
-One binary variable for each class variable and parent set, one convexity row for each class variable (it
-takes exactly one set), and the cluster constraints: in each cluster of two or more class variables at least
-one takes a set that has no member of the cluster. (The paper prints "> 1" where ">= 1" is meant: with "> 1"
-no two class variables could be joined by an edge.) There are exponentially many of them, so a constraint
-handler adds those that a solution violates (`clusters`). Good DAGs come from a local search over orders, before the
-solver starts and then near each of its LP solutions.
+There is one binary variable for each class variable and parent set, one row for each class variable (it takes exactly
+one set), and the cluster constraints: in each cluster of two or more class variables at least one takes a set without a
+member of the cluster. (The paper prints "> 1" where ">= 1" is meant: with "> 1" no edge would be possible.) There are
+exponentially many, so a constraint handler adds those that a solution violates (`clusters`). Good DAGs come from a
+local search over orders, before the solver starts and then near each LP solution.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,15 +28,14 @@ from pyscipopt import (
 
 from . import orders
 from .clusters import Columns, Cut, Support, by_cycles, by_growth, by_program
-from .problem import Outcome, Problem, is_acyclic, members
-from .progress import Watch
+from .problem import Outcome, Problem, members, topological_order
+from .progress import SearchState
 
-# The solver has absolute tolerances, so regrets are scaled: that of the first DAG becomes this number.
+# The tolerances of the solver are absolute, so regrets are scaled: that of the first DAG becomes this number.
 _SCALE = 1e4
 
-# The solver sees only a part of the rows, and few of its own parts ask the handler whether there is more to a
-# solution. Those that reason from the rows alone are off: symmetries, independent components, reductions that
-# keep some optimal solution only. The rest is for speed, measured on networks other than those of benchmarks/search.py.
+# The solver does not know all rows, so plugins that reason from the rows alone are off: symmetries, independent
+# components, dual reductions. The rest is for speed, tuned on networks other than those of benchmarks/search.py.
 _SETTINGS: dict[str, Any] = {
     "misc/usesymmetry": 0,
     "misc/allowstrongdualreds": False,
@@ -53,15 +51,15 @@ _SETTINGS: dict[str, Any] = {
     "lp/pricing": "d",
 }
 
-# The greatest limits that the solver takes, in seconds and MiB.
-_LONGEST, _LARGEST = 1e20, 8796093022207.0
+# The greatest limits that the solver accepts, in seconds and MiB.
+_MAX_SECONDS, _MAX_MEMORY = 1e20, 8796093022207.0
 
-# Easy problems end before this node and never need the exact program for cuts, which costs as much as many nodes.
+# The integer program for cuts costs as much as many nodes; easy problems end before this node and never need it.
 _FIRST_PROGRAM = 8
 
 Method = Callable[..., dict[str, int]]
 
-# New starts without a better DAG after which the local search gives way to the solver.
+# Restarts without improvement after which the local search is followed by the solver.
 _PATIENCE = 40
 
 _STATUS = {
@@ -72,52 +70,52 @@ _STATUS = {
 }
 
 
-def solve(problem: Problem, first: Outcome, watch: Watch) -> Outcome:
-    """The best DAG, or the best so far when the watch ends the search.
+def solve(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+    """Return a best DAG, or the best found when a limit ends the search.
 
-    A local search comes before: what it finds is often the best DAG already, and then it remains to prove it.
+    It starts with a local search, which often finds a best DAG; the solver then proves it.
     """
-    first = orders.solve(problem, first, watch, patience=_PATIENCE)
+    first = orders.solve(problem, first, state, patience=_PATIENCE)
     if first.status != "unproved":
         return first
     model = Model()
     try:
-        return _solve(model, problem, first, watch)
+        return _solve(model, problem, first, state)
     finally:
-        # The model and its handler refer to each other; free() ends SCIP and that circle at once.
+        # The model and its handlers refer to each other; free() releases SCIP at once.
         model.free()
 
 
-def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outcome:
+def _solve(model: Model, problem: Problem, first: Outcome, state: SearchState) -> Outcome:
     most = problem.total_regret(first.ranks)
     model.hideOutput()
     model.setHeuristics(SCIP_PARAMSETTING.OFF)
     model.setParams(_SETTINGS)
     program = _Program(model, problem, most)
-    observer = _Observer(program, first, watch)
+    observer = _Observer(program, first, state)
     handler = _Acyclicity(program, observer)
     model.includeConshdlr(
         handler,
         "acyclicity",
         "cluster constraints",
-        enfopriority=-1,  # after integrality: only whole-numbered solutions are enforced
+        enfopriority=-1,  # after integrality: only integral solutions are enforced
         chckpriority=-1,
         sepafreq=1,
         maxprerounds=0,
-        needscons=False,  # the handler itself is the one constraint
+        needscons=False,  # there is no constraint object
     )
     model.includeHeur(
-        _Near(program, handler, observer),
-        "near",
-        "local search from orders near the LP solution",
+        _LocalSearch(program, handler, observer),
+        "local search",
+        "local search over orders near the LP solution",
         "N",
         timingmask=SCIP_HEURTIMING.DURINGLPLOOP | SCIP_HEURTIMING.AFTERLPNODE,
     )
     model.addSol(program.solution(first.ranks))
 
-    model.includeEventhdlr(observer, "observer", "better DAGs and bounds, and the wish to end")
-    model.setParam("limits/time", min(max(0.0, watch.time_left()), _LONGEST))
-    model.setParam("limits/memory", min(watch.memory_budget / 2**20, _LARGEST))
+    model.includeEventhdlr(observer, "observer", "better DAGs and bounds, limits")
+    model.setParam("limits/time", min(max(0.0, state.time_left()), _MAX_SECONDS))
+    model.setParam("limits/memory", min(state.memory_budget / 2**20, _MAX_MEMORY))
     model.optimize()
     if observer.error is not None:
         raise observer.error
@@ -126,22 +124,22 @@ def _solve(model: Model, problem: Problem, first: Outcome, watch: Watch) -> Outc
     if status not in _STATUS:
         raise RuntimeError(f"the solver stopped with the unexpected status {status!r}")
     best = observer.best()
-    if not is_acyclic([row[rank] for row, rank in zip(problem.masks, best.ranks, strict=True)]):
-        raise RuntimeError("the solver accepted parent sets that form a cycle")
+    if topological_order([row[rank] for row, rank in zip(problem.masks, best.ranks, strict=True)]) is None:
+        raise RuntimeError("the solver returned parent sets that form a cycle")
     if status == "optimal":
         return best._replace(least_regret=problem.total_regret(best.ranks), status="optimal")
     return best._replace(status=observer.reason or _STATUS[status])
 
 
 class _Program:
-    """The variables and the rows that are there from the beginning."""
+    """The variables and the initial rows."""
 
     def __init__(self, model: Model, problem: Problem, most: float) -> None:
         self.model, self.problem = model, problem
         self.unit = most / _SCALE
-        """The regret that costs 1."""
-        # A set that alone loses more than the whole first DAG is in no best DAG. The sets are ranked, so what
-        # remains are the first ones of each class variable; very low scores ("-1e30") never reach the solver.
+        """The regret that has cost 1."""
+        # A set whose regret exceeds that of the whole first DAG is in no best DAG. Very low scores, such as -1e30,
+        # never reach the solver. Sets are ranked, so the first ones of each class variable remain.
         self.masks = [
             [mask for mask, regret in zip(masks, regrets, strict=True) if regret <= most]
             for masks, regrets in zip(problem.masks, problem.regrets, strict=True)
@@ -153,8 +151,8 @@ class _Program:
         for row in self.takes:
             model.addCons(quicksum(row) == 1)
 
-        # Whether two class variables are joined by an edge. It cannot have both directions, so this is the constraint
-        # of the cluster of the two, and the solver may branch on it, which divides the DAGs more evenly than one set.
+        # One variable for each pair joined by an edge. As it is binary, the row is the constraint of the cluster of the
+        # two; branching on it divides the DAGs more evenly than branching on one parent set.
         joining: dict[tuple[int, int], list[Any]] = {}
         for child, (masks, row) in enumerate(zip(self.masks, self.takes, strict=True)):
             for mask, variable in zip(masks, row, strict=True):
@@ -163,12 +161,12 @@ class _Program:
         self.joins = {pair: model.addVar(vtype="B") for pair, some in joining.items() if len(some) > 1}
         for pair, variable in self.joins.items():
             model.addCons(quicksum(joining[pair]) == variable)
-        # Presolving may not express a variable by several others: then a DAG could not be handed over as a solution.
+        # No multi-aggregation in presolving: then a DAG could not be added as a solution.
         for variable in [*self.joins.values(), *(variable for row in self.takes for variable in row)]:
             model.markDoNotMultaggrVar(variable)
 
     def solution(self, ranks: Sequence[int], heuristic: Heur | None = None) -> Any:
-        """A DAG as a solution."""
+        """Return a DAG as a solution."""
         solution = self.model.createSol(heuristic)
         for child, rank in enumerate(ranks):
             self.model.setSolVal(solution, self.takes[child][rank], 1.0)
@@ -183,16 +181,16 @@ def _pair(a: int, b: int) -> tuple[int, int]:
 
 
 def _guarded(otherwise: dict[str, int]) -> Callable[[Method], Method]:
-    """For methods that the solver calls: they look at the watch first, and no error of theirs gets lost.
+    """Decorate a method that the solver calls: check the limits first and keep its exceptions.
 
-    The solver ignores exceptions, so they are kept, the solver is ended, and `solve` raises them.
+    The solver ignores exceptions, so they are stored, the solver is stopped, and `solve` raises them.
     """
 
     def guard(method: Method) -> Method:
         @wraps(method)
         def run(self: Any, *arguments: Any, **named: Any) -> dict[str, int]:
             try:
-                self.observer.look()
+                self.observer.update()
                 return method(self, *arguments, **named)
             except BaseException as error:
                 self.observer.fail(error)
@@ -204,17 +202,17 @@ def _guarded(otherwise: dict[str, int]) -> Callable[[Method], Method]:
 
 
 class _Observer(Eventhdlr):
-    """Tells the watch of better DAGs and bounds, and the solver when to end."""
+    """Report better DAGs and bounds to the search state, and stop the solver at a limit."""
 
-    def __init__(self, program: _Program, first: Outcome, watch: Watch) -> None:
-        self.program, self.known, self.watch = program, first, watch
+    def __init__(self, program: _Program, first: Outcome, state: SearchState) -> None:
+        self.program, self.known, self.state = program, first, state
         self.observer = self
         self.n_solutions = 0
         self.reason = ""
         self.error: BaseException | None = None
 
     def best(self) -> Outcome:
-        """The best DAG and bound so far; of equal ones the first."""
+        """Return the best DAG and bound so far; of equal DAGs the first."""
         problem = self.program.problem
         if self.model.getNBestSolsFound() > self.n_solutions:
             self.n_solutions = self.model.getNBestSolsFound()
@@ -231,17 +229,17 @@ class _Observer(Eventhdlr):
     def eventexit(self) -> None:
         self.model.dropEvent(SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.LPEVENT | SCIP_EVENTTYPE.NODESOLVED, self)
 
-    def look(self) -> None:
-        """Tell the watch how far the solver is, and end it if it should."""
+    def update(self) -> None:
+        """Update the search state and stop the solver if a limit is reached."""
         if self.reason or self.model.getStage() != SCIP_STAGE.SOLVING:
             return
         best = self.best()
-        self.reason = self.watch.stop(best.ranks, best.least_regret)
+        self.reason = self.state.stop(best.ranks, best.least_regret)
         if self.reason:
             self.model.interruptSolve()
 
     def fail(self, error: BaseException) -> None:
-        """End the solver because of an error; the first one counts."""
+        """Stop the solver because of an error; the first one is kept."""
         self.error, self.reason = self.error or error, "interrupted"
         self.model.interruptSolve()
 
@@ -258,14 +256,14 @@ class _Acyclicity(Conshdlr):
         self.variables = [variable for row in program.takes for variable in row]
         self.columns = Columns(program.masks)
         self.next_program = _FIRST_PROGRAM
-        """The node from which on the exact program may look for cuts; twice as far each time that there are none."""
+        """Node number from which the integer program for cuts may run; doubled each time that there is no cut."""
 
     def lp_support(self) -> Support:
-        """What the LP solution takes."""
+        """Return the support of the LP solution."""
         return self.columns.support(np.array([variable.getLPSol() for variable in self.variables]))
 
     def support(self, solution: Any) -> Support:
-        """What a solution takes; None is that of the node."""
+        """Return the support of a solution; None is the solution of the current node."""
         value = self.model.getSolVal
         return self.columns.support(np.array([value(solution, variable) for variable in self.variables]))
 
@@ -287,7 +285,7 @@ class _Acyclicity(Conshdlr):
         support = self.lp_support()
         cuts = by_growth(support)
         if not cuts and self.model.getNNodes() >= self.next_program:
-            cut, proved = by_program(support, self.observer.watch.time_left())
+            cut, proved = by_program(support, self.observer.state.time_left())
             cuts = [cut] if cut else []
             self.next_program *= 2 if proved else 1
         return self._add_cuts(cuts, SCIP_RESULT.DIDNOTFIND, force=False)
@@ -300,7 +298,7 @@ class _Acyclicity(Conshdlr):
     def consenfops(
         self, constraints: Any, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
     ) -> dict[str, int]:
-        # Without an LP there are no cuts, so the constraints are added as rows of the problem.
+        # Without an LP there are no cuts, so the constraints are added to the problem.
         cuts = by_cycles(self.support(None))
         for cut in cuts:
             self.model.addCons(quicksum(self.variables[column] for column in self.columns.outside(cut)) >= 1)
@@ -320,14 +318,14 @@ class _Acyclicity(Conshdlr):
         return {"result": SCIP_RESULT.INFEASIBLE if cuts else SCIP_RESULT.FEASIBLE}
 
     def conslock(self, constraint: Any, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        # Rounding down may violate a cluster constraint; rounding up adds edges, which may close a cycle.
+        # Rounding a variable up or down may violate a cluster constraint.
         locks = nlockspos + nlocksneg
         for variable in self.variables:
             self.model.addVarLocksType(variable, locktype, locks, locks)
 
 
-class _Near(Heur):
-    """Good DAGs near the LP solution."""
+class _LocalSearch(Heur):
+    """A primal heuristic: local search near the LP solution."""
 
     def __init__(self, program: _Program, handler: _Acyclicity, observer: _Observer) -> None:
         self.program, self.handler, self.observer = program, handler, observer

@@ -1,61 +1,60 @@
-"""A good DAG by local search over the orders of the class variables.
+"""Local search over the orders of the class variables.
 
-In a given order each class variable takes the best of its parent sets among its predecessors, and every DAG comes from
-some order. Three kinds of change are tried until none of them helps: one class variable goes to another place
-(insertions, each costs two looks into the score table for every place it passes); a window of a few neighbours is put
-into its best order, by dynamic programming over its subsets; and from the order so found some insertions at random lead
-to a new start, which is kept if it ends no worse. (Teyssier and Koller, "Ordering-based search", UAI 2005, moves by
-swaps of neighbours; insertions are chains of these.)
+Given an order, each class variable takes its best parent set among its predecessors; every DAG comes from some order.
 
-Nothing is proved here: the result is a DAG, and how good it is the bound of another method says.
+1. Insertion: move one class variable to another position.
+2. Window: put a few neighbours into their best order, by dynamic programming over their subsets.
+3. Restart: when neither helps, apply some random insertions and repeat; keep the result if it is no worse.
+
+(Teyssier and Koller, "Ordering-based search", UAI 2005, swap neighbours; an insertion is a chain of swaps.)
+
+The method finds good DAGs but proves nothing: the bound comes from elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
+from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
 
-from .problem import Outcome, Problem
-from .progress import Watch
+from .problem import Outcome, Problem, topological_order
+from .progress import SearchState
 
 Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _WINDOW = 6
-"""Neighbours that are put into their best order together."""
+"""Number of neighbours that are put into their best order together."""
 _ROUNDS = 20
-"""New starts between two looks at the clock."""
+"""Number of restarts between two checks of the limits."""
 PATIENCE = 500
-"""The search ends after so many new starts in a row without a better DAG."""
+"""Stop after so many restarts without improvement."""
 
 
-def solve(problem: Problem, first: Outcome, watch: Watch, patience: int = PATIENCE) -> Outcome:
-    """The best DAG found from the order of `first` on; proved only if it loses no more than every DAG must.
+def solve(problem: Problem, first: Outcome, state: SearchState, patience: int = PATIENCE) -> Outcome:
+    """Return the best DAG found, starting from the order of `first`.
 
-    The same problem gives the same answer, unless the watch ends the search before its end.
+    The status is "optimal" only if the regret equals the lower bound. The result is deterministic unless a limit ends
+    the search.
     """
     count = len(problem.names)
     if count < 2:
         return first._replace(status="optimal")
     table = _Table(problem)
-    order = _topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)])
+    order = np.array(topological_order([problem.masks[child][rank] for child, rank in enumerate(first.ranks)]))
     ranks = np.array(first.ranks, dtype=np.int64)
-    state = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
+    seed = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
     best = _descend(table.words, table.start, table.regrets, order, ranks)
     found, idle, reason = first.ranks, 0, ""
     while True:
         better = [int(rank) for rank in ranks]
         if problem.total_regret(better) <= problem.total_regret(found):
             found = better
-        reason = watch.stop(found, first.least_regret)
+        reason = state.stop(found, first.least_regret)
         if reason or idle >= patience or best <= first.least_regret:
             break
-        new = _restart(table.words, table.start, table.regrets, order, ranks, state, best, _ROUNDS)
+        new = _restart(table.words, table.start, table.regrets, order, ranks, seed, best, _ROUNDS)
         idle = 0 if new < best else idle + _ROUNDS
         best = new
     proved = problem.total_regret(found) <= first.least_regret
@@ -63,17 +62,17 @@ def solve(problem: Problem, first: Outcome, watch: Watch, patience: int = PATIEN
 
 
 class Guided:
-    """Good DAGs near solutions of the relaxed integer program."""
+    """A search for DAGs near solutions of the LP relaxation of the integer program."""
 
     def __init__(self, problem: Problem):
         self._table = _Table(problem)
         self._seen: set[bytes] = set()
 
     def near(self, weights: Floats) -> list[int] | None:
-        """A DAG, by local search from an order that agrees with the edges (parent, child) as far as they weigh.
+        """Return a DAG by local search from an order that agrees with the weights of the edges (parent, child).
 
-        Next in the order is always the class variable that takes least of those left. None if that order was tried
-        before, or if it admits no DAG.
+        The order is greedy: the next class variable is the one with the least weight of edges from those left. Return
+        None if that order was tried before or has no DAG.
         """
         left = weights.sum(axis=0)
         order = np.empty(len(left), dtype=np.int64)
@@ -92,7 +91,7 @@ class Guided:
 
 
 class _Table:
-    """The parent sets in arrays: bits of 64 class variables in a word, best sets first, class after class."""
+    """The parent sets of all class variables as arrays: bit masks in words of 64 bits, best sets first."""
 
     def __init__(self, problem: Problem):
         n_words = -(-len(problem.names) // 64)
@@ -104,57 +103,37 @@ class _Table:
         self.regrets = np.array([regret for row in problem.regrets for regret in row])
 
 
-def _topological_order(masks: Sequence[int]) -> Ints:
-    """Parents before children; among those that may come next, the first."""
-    order: list[int] = []
-    placed = 0
-    while len(order) < len(masks):
-        for child, mask in enumerate(masks):
-            if not placed >> child & 1 and not mask & ~placed:
-                order.append(child)
-                placed |= 1 << child
-    return np.array(order, dtype=np.int64)
-
-
-# Compiled -----------------------------------------------------------------------------------------------------
-
-
 @compiled()
-def _fits(words: Words, row: int, before: Words) -> bool:
-    outside = np.uint64(0)
-    for w in range(len(before)):
-        outside |= words[row, w] & ~before[w]
-    return outside == 0
-
-
-@compiled()
-def _first_fit(words: Words, start: Ints, child: int, before: Words, least: int, most: int) -> int:
-    """The rank of the best set among the predecessors, known to lie from `least` to `most`; `most` if none before."""
+def _first_fit(words: Words, start: Codes, child: int, before: Words, least: int, most: int) -> int:
+    """Return the rank of the best set within `before`, searching from `least` up to `most`; `most` if there is none."""
     for rank in range(least, most):
-        if _fits(words, start[child] + rank, before):
+        outside = np.uint64(0)
+        for w in range(len(before)):
+            outside |= words[start[child] + rank, w] & ~before[w]
+        if outside == 0:
             return rank
     return most
 
 
 @compiled()
-def _set(before: Words, variable: int, there: bool) -> None:
+def _set(before: Words, variable: int, value: bool) -> None:
     bit = np.uint64(1) << np.uint64(variable % 64)
-    if there:
+    if value:
         before[variable // 64] |= bit
     else:
         before[variable // 64] &= ~bit
 
 
 @compiled()
-def _predecessors(order: Ints, place: int, before: Words) -> None:
+def _predecessors(order: Codes, place: int, before: Words) -> None:
     before[:] = np.uint64(0)
     for i in range(place):
         _set(before, order[i], True)
 
 
 @compiled()
-def _insert(order: Ints, place: int, target: int) -> None:
-    """Move the class variable at one place to another; those between close up."""
+def _insert(order: Codes, place: int, target: int) -> None:
+    """Move the class variable at `place` to `target`."""
     variable = order[place]
     step = 1 if target > place else -1
     for i in range(place, target, step):
@@ -163,15 +142,15 @@ def _insert(order: Ints, place: int, target: int) -> None:
 
 
 @compiled()
-def _regret(start: Ints, regrets: Floats, child: int, rank: int) -> float:
+def _regret(start: Codes, regrets: Floats, child: int, rank: int) -> float:
     if rank >= start[child + 1] - start[child]:
         return np.inf
     return regrets[start[child] + rank]
 
 
 @compiled()
-def _take(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints) -> float:
-    """Give each class variable its best set in this order; the total regret."""
+def _take(words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes) -> float:
+    """Give each class variable its best set in this order; return the total regret."""
     before = np.zeros(words.shape[1], dtype=np.uint64)
     total = 0.0
     for child in order:
@@ -184,16 +163,16 @@ def _take(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints) 
 
 @compiled()
 def _best_insertion(
-    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, place: int
+    words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes, place: int
 ) -> tuple[int, float]:
-    """The best other place for the class variable at `place`, and what the change costs (less than 0 if it helps)."""
+    """Return the best position for the class variable at `place`, and the change of the total regret."""
     variable = order[place]
     size = start[variable + 1] - start[variable]
     own = _regret(start, regrets, variable, ranks[variable])
     before = np.zeros(words.shape[1], dtype=np.uint64)
     around = np.zeros(words.shape[1], dtype=np.uint64)
     target, least = place, 0.0
-    # To the left: those that are passed gain a predecessor, the variable loses them.
+    # To the left: the variable becomes a predecessor of those that it passes, and loses them as predecessors.
     _predecessors(order, place, before)
     passed, rank = 0.0, ranks[variable]
     for i in range(place - 1, -1, -1):
@@ -209,7 +188,7 @@ def _best_insertion(
         change = passed + _regret(start, regrets, variable, rank) - own
         if change < least:
             target, least = i, change
-    # To the right: those that are passed lose a predecessor, the variable gains them.
+    # To the right: those that it passes lose the variable as a predecessor, and become its predecessors.
     _predecessors(order, place, before)
     passed, rank = 0.0, ranks[variable]
     for i in range(place + 1, len(order)):
@@ -228,9 +207,9 @@ def _best_insertion(
 
 @compiled()
 def _best_window(
-    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, place: int, size: int, scratch: Ints
+    words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes, place: int, size: int, scratch: Codes
 ) -> bool:
-    """Put the class variables from `place` on into their best order; whether that helps."""
+    """Put `size` class variables from `place` on into their best order; return whether that helps."""
     before = np.zeros(words.shape[1], dtype=np.uint64)
     _predecessors(order, place, before)
     around = np.zeros_like(before)
@@ -266,8 +245,8 @@ def _best_window(
 
 
 @compiled()
-def _descend(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints) -> float:
-    """Insertions and windows until none of them helps; the total regret."""
+def _descend(words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes) -> float:
+    """Apply insertions and windows until none helps; return the total regret."""
     total = _take(words, start, regrets, order, ranks)
     size = min(_WINDOW, len(order))
     scratch = np.empty(size, dtype=np.int64)
@@ -293,7 +272,7 @@ def _descend(words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Int
 
 @compiled()
 def _random(state: Words, below: int) -> int:
-    """The next number of a xorshift generator: the same on every machine."""
+    """Return the next number of a xorshift generator, which is the same on every machine."""
     x = state[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
@@ -304,9 +283,9 @@ def _random(state: Words, below: int) -> int:
 
 @compiled()
 def _restart(
-    words: Words, start: Ints, regrets: Floats, order: Ints, ranks: Ints, state: Words, best: float, rounds: int
+    words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes, state: Words, best: float, rounds: int
 ) -> float:
-    """Some new starts near the order; it and the ranks become the best found, whose total regret is returned."""
+    """Restart near `order` some times; set `order` and `ranks` to the best found and return its total regret."""
     n = len(order)
     trial, trial_ranks = order.copy(), ranks.copy()
     for _ in range(rounds):

@@ -1,8 +1,8 @@
-"""The score table in the form that the exact methods work on.
+"""The score table in the form that the search methods use.
 
-Class variables become positions and parent sets become bit masks. Of each class variable only those sets
-remain that may stand in a best DAG, best first, and instead of its score each carries its *regret*: what is
-lost against the best set of the same class variable. A DAG of least total regret is a DAG of greatest score.
+Class variables are numbered and parent sets are bit masks. Each class variable keeps only the sets that may be in a
+best DAG, best first. Each set has a *regret*: the difference between the best score of its class variable and its own.
+A DAG of least total regret is a DAG of greatest score.
 """
 
 import heapq
@@ -21,11 +21,10 @@ from .structure import show_set
 
 @dataclass(frozen=True)
 class Problem:
-    """Candidate parent sets of each class variable, in the order of preference.
+    """Candidate parent sets of each class variable, ranked.
 
-    A set is preferred to another if it has the greater score; at equal scores if it has fewer parents; then
-    if its parents stand earlier in the score table. Both exact methods name a parent set by its rank in this
-    order.
+    Sets are ranked by score, ties by the number of parents (fewer first), then by the position of the parents in the
+    score table. All methods refer to a parent set by its rank.
     """
 
     names: tuple[str, ...]
@@ -34,15 +33,15 @@ class Problem:
     regrets: tuple[tuple[float, ...], ...]
 
     def total_regret(self, ranks: Sequence[int]) -> float:
-        """What the DAG of these parent sets loses against the best set of every class variable."""
+        """Return the total regret of the DAG with these parent sets."""
         return math.fsum(self.regrets[child][rank] for child, rank in enumerate(ranks))
 
     def total_score(self, ranks: Sequence[int]) -> float:
-        """The score of the DAG of these parent sets."""
+        """Return the score of the DAG with these parent sets."""
         return math.fsum(self.scores[child][rank] for child, rank in enumerate(ranks))
 
     def parents(self, ranks: Sequence[int]) -> dict[str, frozenset[str]]:
-        """The DAG of these parent sets, by name."""
+        """Return the DAG with these parent sets, by name."""
         return {
             name: frozenset(self.names[parent] for parent in members(self.masks[child][rank]))
             for child, (name, rank) in enumerate(zip(self.names, ranks, strict=True))
@@ -50,15 +49,17 @@ class Problem:
 
 
 class Outcome(NamedTuple):
-    """What an exact method hands back: the rank of each parent set, and what it proved."""
+    """The result of a search method for one component."""
 
     ranks: list[int]
-    least_regret: float  # no DAG has less
+    """The rank of the parent set of each class variable."""
+    least_regret: float
+    """A lower bound: no DAG has a smaller total regret."""
     status: str
 
 
 def members(mask: int) -> list[int]:
-    """The positions of the class variables in a bit mask, in ascending order."""
+    """Return the positions of the class variables in a bit mask, in ascending order."""
     positions = []
     while mask:
         positions.append((mask & -mask).bit_length() - 1)
@@ -71,18 +72,22 @@ def build_problem(
     required: Mapping[str, set[str]],
     forbidden: Mapping[str, set[str]],
 ) -> Problem:
-    """Drop what the edges exclude and what is dominated, and rank the rest."""
+    """Drop parent sets that the edges exclude or that are dominated, and rank the rest."""
     bit = {name: 1 << position for position, name in enumerate(scores)}
     masks, values = [], []
     for child, table in scores.items():
-        # The required parents are in every set that remains, so dominance compares only allowed sets.
+        # Apply the edges first: a set must not be dominated by one that lacks a required parent.
         allowed = {
             sum(bit[parent] for parent in parents): score
             for parents, score in table.items()
             if required[child] <= parents and not forbidden[child] & parents
         }
         if not allowed:
-            raise ValueError(_nothing_left(child, table, required[child], forbidden[child]))
+            raise ValueError(
+                f"scores[{child!r}] has no parent set left: none of its {len(table)} sets with a score above -inf has "
+                f"all required parents {show_set(required[child])} and no forbidden parents "
+                f"{show_set(forbidden[child])}; add such a set, or change required_edges and forbidden_edges"
+            )
         ranked = _undominated(allowed)
         masks.append(tuple(ranked))
         values.append(tuple(allowed[mask] for mask in ranked))
@@ -90,27 +95,27 @@ def build_problem(
     return Problem(tuple(scores), tuple(masks), tuple(values), regrets)
 
 
-class Part(NamedTuple):
-    """Class variables that may stand on a cycle together, as a problem of their own."""
+class Component(NamedTuple):
+    """A group of class variables that can be on a common cycle, as a problem of its own."""
 
     members: tuple[int, ...]
     """Their positions in the whole problem."""
     problem: Problem
     whole_ranks: tuple[tuple[int, ...], ...]
-    """For each of them the rank in the whole problem of each of its parent sets here."""
+    """For each member and each of its parent sets here: the rank in the whole problem."""
 
 
-def whole(problem: Problem) -> Part:
-    """All class variables as one part."""
+def whole(problem: Problem) -> Component:
+    """Return all class variables as one component."""
     ranks = tuple(tuple(range(len(row))) for row in problem.masks)
-    return Part(tuple(range(len(problem.names))), problem, ranks)
+    return Component(tuple(range(len(problem.names))), problem, ranks)
 
 
-def split(problem: Problem) -> list[Part]:
-    """The strongly connected components of the graph of possible parents.
+def split(problem: Problem) -> list[Component]:
+    """Split the problem into the strongly connected components of the graph of possible parents.
 
-    No cycle leaves a component, so each can be solved on its own: of the parent sets of a class variable that are alike
-    within the component, only the best counts. What is lost by the best DAG is the sum over the components.
+    No cycle leaves a component, so each can be solved separately: of the parent sets of a class variable that are equal
+    within the component, only the best is kept. The least total regret is the sum over the components.
     """
     count = len(problem.names)
     possible = [0] * count
@@ -119,10 +124,10 @@ def split(problem: Problem) -> list[Part]:
             possible[child] |= mask
     edges = [(parent, child) for child, mask in enumerate(possible) for parent in members(mask)]
     graph = csr_array((np.ones(len(edges)), tuple(zip(*edges, strict=True)) or ([], [])), shape=(count, count))
-    _, component = connected_components(graph, directed=True, connection="strong")
-    parts = []
-    for number in dict.fromkeys(component.tolist()):
-        inside = tuple(np.flatnonzero(component == number).tolist())
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    components = []
+    for label in dict.fromkeys(labels.tolist()):
+        inside = tuple(np.flatnonzero(labels == label).tolist())
         place = {position: i for i, position in enumerate(inside)}
         outside = sum(1 << position for position in range(count) if position not in place)
         masks, ranks = [], []
@@ -130,46 +135,46 @@ def split(problem: Problem) -> list[Part]:
             seen: dict[int, int] = {}
             for rank, mask in enumerate(problem.masks[child]):
                 seen.setdefault(sum(1 << place[p] for p in members(mask) if p in place), rank)
-            # Where no parent is outside, the sets are as they were, and none contains a better one.
+            # Without parents outside, the sets are unchanged and none is dominated.
             kept = _without_supersets(seen) if possible[child] & outside else seen
             masks.append(tuple(kept))
             ranks.append(tuple(kept.values()))
-        part = Problem(
+        own = Problem(
             names=tuple(problem.names[child] for child in inside),
             masks=tuple(masks),
             scores=tuple(tuple(problem.scores[c][r] for r in row) for c, row in zip(inside, ranks, strict=True)),
             regrets=tuple(tuple(problem.regrets[c][r] for r in row) for c, row in zip(inside, ranks, strict=True)),
         )
-        parts.append(Part(inside, part, tuple(ranks)))
-    return parts
+        components.append(Component(inside, own, tuple(ranks)))
+    return components
 
 
 def start_masks(problem: Problem, parents: Mapping[str, frozenset[str]]) -> list[int]:
-    """The parents of a given DAG as bits; each class variable must have a set within them."""
+    """Return the parents of a given DAG as bit masks; raise a ValueError if it is not usable as a start."""
     bit = {name: 1 << position for position, name in enumerate(problem.names)}
     masks = [sum(bit[parent] for parent in parents[name]) for name in problem.names]
     for name, row, mask in zip(problem.names, problem.masks, masks, strict=True):
         if not any(other & mask == other for other in row):
             raise ValueError(
-                f"start gives {name!r} the parents {show_set(parents[name])}: neither they nor a part of them are a "
-                "parent set that scores, required_edges and forbidden_edges leave to it"
+                f"start gives {name!r} the parents {show_set(parents[name])}: neither they nor a subset of them is a "
+                "parent set that scores, required_edges and forbidden_edges allow"
             )
-    if not is_acyclic(masks):
+    if topological_order(masks) is None:
         raise ValueError("start has a cycle: give a DAG")
     return masks
 
 
-def inside(part: Part, masks: Sequence[int]) -> list[int]:
-    """For each class variable of a part the rank of its best set within the given parents."""
+def ranks_within(component: Component, masks: Sequence[int]) -> list[int]:
+    """Return the rank of the best parent set within the given parents, for each class variable of a component."""
     ranks = []
-    for position, row in zip(part.members, part.problem.masks, strict=True):
-        given = sum(1 << i for i, parent in enumerate(part.members) if masks[position] >> parent & 1)
+    for position, row in zip(component.members, component.problem.masks, strict=True):
+        given = sum(1 << i for i, parent in enumerate(component.members) if masks[position] >> parent & 1)
         ranks.append(next(rank for rank, mask in enumerate(row) if mask & given == mask))
     return ranks
 
 
 def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
-    """Without the sets that contain a better one: they are no more allowed, and worth less."""
+    """Drop the sets that contain a better one."""
     kept: dict[int, int] = {}
     for mask, rank in ranks.items():  # best first
         if not any(other & mask == other for other in kept):
@@ -177,41 +182,26 @@ def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
     return kept
 
 
-def _nothing_left(child: str, table: Mapping[frozenset[str], float], required: set[str], forbidden: set[str]) -> str:
-    message = f"scores[{child!r}] has no parent set left: "
-    if not table:
-        return message + "give at least one set a score above -inf, such as {frozenset(): 0.0}"
-    return message + (
-        f"none of its {len(table)} sets with a score above -inf has all of its required parents "
-        f"{show_set(required)} and none of its forbidden parents {show_set(forbidden)}; add such a set or "
-        "relax required_edges and forbidden_edges"
-    )
-
-
 def _undominated(scores: Mapping[int, float]) -> list[int]:
-    """The sets that score more than each of their subsets, in the order of preference.
+    """Return the sets that score more than each of their proper subsets, ranked.
 
-    Exact: replacing a set by a subset takes edges away, which keeps a DAG a DAG.
+    This is exact: replacing a set by a subset removes edges, which cannot create a cycle.
     """
     preference = sorted(scores, key=lambda mask: (-scores[mask], mask.bit_count(), members(mask)))
 
-    # Two ways to the same answer. Small sets have few subsets, which are looked up with the subsets' own
-    # results kept; large sets have too many, and are compared with each preferred set instead.
+    # Small sets have few subsets, which are looked up recursively with a cache. Large sets have too many and are
+    # compared with each better set instead.
     everyone, widest = 0, 0
     for mask in scores:
         everyone |= mask
         widest = max(widest, mask.bit_count())
     subsets = min(sum(1 << mask.bit_count() for mask in scores), 1 << everyone.bit_count())
     if subsets * (widest + 1) > len(scores) ** 2:
-        kept: list[int] = []
-        for mask in preference:
-            if not any(other & mask == other for other in kept):
-                kept.append(mask)
-        return kept
+        return list(_without_supersets(dict.fromkeys(preference, 0)))
 
     @cache
     def best_below(mask: int) -> float:
-        """The greatest score among the proper subsets of a set."""
+        """Return the greatest score among the proper subsets of a set."""
         best = -math.inf
         for parent in members(mask):
             without = mask ^ 1 << parent
@@ -222,28 +212,28 @@ def _undominated(scores: Mapping[int, float]) -> list[int]:
 
 
 def greedy_dag(problem: Problem) -> Outcome:
-    """A first DAG: again and again place the class variable that regrets least, given those already placed.
+    """Return a first DAG: repeatedly place the class variable whose best available parent set has the least regret.
 
-    When the largest of its regrets is taken, no class variable that is left has a set of smaller regret open
-    to it. So every DAG takes at least that regret for one of them, the result is within a factor K of the
-    least total regret, and this fails only if there is no DAG at all.
+    A set is available when all its parents are placed. When the largest regret is taken, no remaining class variable
+    has an available set of smaller regret, so every DAG has at least that regret: this is the lower bound, and the
+    result is within a factor K of it. The function fails only if there is no DAG.
     """
     count = len(problem.names)
     missing = [[mask.bit_count() for mask in row] for row in problem.masks]
     waiting: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    open_sets: list[tuple[float, int, int]] = []
+    available: list[tuple[float, int, int]] = []
     for child, row in enumerate(problem.masks):
         for rank, mask in enumerate(row):
             for parent in members(mask):
                 waiting[parent].append((child, rank))
             if not mask:
-                open_sets.append((problem.regrets[child][rank], child, rank))
-    heapq.heapify(open_sets)
+                available.append((problem.regrets[child][rank], child, rank))
+    heapq.heapify(available)
 
     ranks = [-1] * count
     least = 0.0
-    while open_sets:
-        regret, placed, placed_rank = heapq.heappop(open_sets)
+    while available:
+        regret, placed, placed_rank = heapq.heappop(available)
         if ranks[placed] >= 0:
             continue
         ranks[placed] = placed_rank
@@ -251,36 +241,36 @@ def greedy_dag(problem: Problem) -> Outcome:
         for child, rank in waiting[placed]:
             missing[child][rank] -= 1
             if not missing[child][rank] and ranks[child] < 0:
-                heapq.heappush(open_sets, (problem.regrets[child][rank], child, rank))
+                heapq.heappush(available, (problem.regrets[child][rank], child, rank))
     if -1 in ranks:
         stuck = [name for name, rank in zip(problem.names, ranks, strict=True) if rank < 0]
         raise ValueError(
-            f"scores admit no DAG: every parent set left for each of {show_set(stuck)} contains another of "
-            "them, so each choice has a cycle; give one of them a set without the others, such as "
-            "frozenset(), or relax required_edges and forbidden_edges"
+            f"scores admit no DAG: every parent set of each of {show_set(stuck)} contains another of them, so each "
+            "choice has a cycle; give one of them a set without the others, such as frozenset(), or relax "
+            "required_edges and forbidden_edges"
         )
     return Outcome(ranks, least, "unproved")
 
 
-def is_acyclic(masks: Sequence[int]) -> bool:
-    """Whether the graph with these parents of each class variable has no cycle."""
+def topological_order(masks: Sequence[int]) -> list[int] | None:
+    """Return an order of the class variables with parents before children, or None if there is a cycle."""
+    order: list[int] = []
     placed = 0
-    left = list(enumerate(masks))
-    while left:
-        later = [(child, mask) for child, mask in left if mask & ~placed]
-        if len(later) == len(left):
-            return False
-        for child, mask in left:
-            if not mask & ~placed:
+    while len(order) < len(masks):
+        n_before = len(order)
+        for child, mask in enumerate(masks):
+            if not placed >> child & 1 and not mask & ~placed:
+                order.append(child)
                 placed |= 1 << child
-        left = later
-    return True
+        if len(order) == n_before:
+            return None
+    return order
 
 
 def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
-    """Replace parent sets by preferred ones of the same score as long as no cycle arises.
+    """Replace parent sets by higher-ranked ones of the same score, as long as this creates no cycle.
 
-    So no method prefers a larger set to a smaller one of the same score, whatever it went by.
+    So no method returns a larger set where a smaller one has the same score.
     """
     settled = list(ranks)
     chosen = [problem.masks[child][rank] for child, rank in enumerate(settled)]
@@ -290,7 +280,8 @@ def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
         for child, scores in enumerate(problem.scores):
             current = settled[child]
             for rank in range(scores.index(scores[current]), current):
-                if is_acyclic([*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]):
+                trial = [*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]
+                if topological_order(trial) is not None:
                     settled[child], chosen[child] = rank, problem.masks[child][rank]
                     changed = True
                     break

@@ -1,4 +1,4 @@
-"""When a search ends before its own end, and who is told how far it is."""
+"""The state of a running search: what is known of each component, limits, callbacks and interruption."""
 
 from __future__ import annotations
 
@@ -10,134 +10,131 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .problem import Outcome, Part, Problem, greedy_dag, inside
+from .problem import Component, Outcome, Problem, greedy_dag, ranks_within
 from .structure import Structure
 
-# A callback is told of every better DAG and bound, and in any case so often, in seconds, that it can end the search.
-_HEARTBEAT = 1.0
+CALLBACK_SECONDS = 1.0
+"""The callback is called at least this often, so that it can stop the search."""
 
 
-class Watch:
-    """What is known of each part of the problem, and whether the search should go on.
+class SearchState:
+    """The best DAG and bound of each component of the problem, and the limits of the search.
 
-    The methods work on one part after the other and look here between their steps.
+    The methods work on one component after the other and call `stop` between their steps.
     """
 
     def __init__(
         self,
         problem: Problem,
-        parts: Sequence[Part],
+        components: Sequence[Component],
         started: float,
         *,
         time_limit: float,
         gap: float,
         memory_budget: int,
         callback: Callable[[Structure], Any] | None,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
     ):
-        self.problem, self.parts, self.started = problem, parts, started
+        self.problem, self.components, self.started = problem, components, started
         self.deadline, self.gap = started + time_limit, gap
-        self.memory_budget, self.callback, self.say = memory_budget, callback, say
+        self.memory_budget, self.callback, self.log = memory_budget, callback, log
         self.method = ""
         self.has_start = False
         self.interrupted = False
-        self._now = 0
-        self._known = [greedy_dag(part.problem) for part in parts]
-        self._told = (-math.inf, math.inf, started)
+        self._current = 0
+        self._outcomes = [greedy_dag(component.problem) for component in components]
+        self._last_call = (-math.inf, math.inf, started)
 
     def start_from(self, masks: Sequence[int]) -> None:
-        """Another DAG than the greedy one to start from, where it is better."""
+        """Start from this DAG instead of the greedy one, in each component where it is better."""
         self.has_start = True
-        for number, part in enumerate(self.parts):
-            ranks = inside(part, masks)
-            if part.problem.total_regret(ranks) < part.problem.total_regret(self._known[number].ranks):
-                self._known[number] = self._known[number]._replace(ranks=ranks)
+        for number, component in enumerate(self.components):
+            ranks = ranks_within(component, masks)
+            if component.problem.total_regret(ranks) < component.problem.total_regret(self._outcomes[number].ranks):
+                self._outcomes[number] = self._outcomes[number]._replace(ranks=ranks)
 
     def enter(self, number: int, method: str) -> Outcome:
-        """The search goes on to another part; what is known of it."""
-        self._now, self.method = number, method
-        return self._known[number]
+        """Go on to another component; return what is known of it."""
+        self._current, self.method = number, method
+        return self._outcomes[number]
 
     def keep(self, outcome: Outcome) -> None:
-        """What the search of this part came to; proved if it loses no more than every DAG must."""
-        proved = self.parts[self._now].problem.total_regret(outcome.ranks) <= outcome.least_regret
-        self._known[self._now] = outcome._replace(status="optimal") if proved else outcome
-        self._tell()
+        """Store the result of the current component; it is proved if its regret equals the lower bound."""
+        proved = self.components[self._current].problem.total_regret(outcome.ranks) <= outcome.least_regret
+        self._outcomes[self._current] = outcome._replace(status="optimal") if proved else outcome
+        self._call_back()
 
     def time_left(self) -> float:
-        """Seconds until the time limit."""
+        """Return the seconds until the time limit."""
         return self.deadline - time.perf_counter()
 
-    def take_memory(self, needed: int, what: str) -> None:
-        """Say how much memory will be taken, or refuse it."""
+    def check_memory(self, needed: int, what: str) -> None:
+        """Raise a ValueError if more memory is needed than the budget allows."""
         if needed > self.memory_budget:
             raise ValueError(
-                f"{what} would take {show_bytes(needed)} of memory, more than memory_budget={self.memory_budget:,} "
-                f"({show_bytes(self.memory_budget)}): raise it, or use method='integer-program'"
+                f"{what} needs {show_bytes(needed)} of memory, more than memory_budget={self.memory_budget:,} "
+                f"({show_bytes(self.memory_budget)}): raise memory_budget, or use method='integer-program'"
             )
-        self.say(f"{what} takes {show_bytes(needed)} of memory")
+        self.log(f"{what} needs {show_bytes(needed)} of memory")
 
     def stop(self, ranks: list[int], least_regret: float) -> str:
-        """Why the search should end, given the best DAG and the bound of the part it is at; empty if it should not."""
-        self._known[self._now] = self._known[self._now]._replace(ranks=ranks, least_regret=least_regret)
-        self._tell()
+        """Store the best DAG and bound of the current component; return why the search must stop, or ""."""
+        self._outcomes[self._current] = self._outcomes[self._current]._replace(ranks=ranks, least_regret=least_regret)
+        self._call_back()
         if self.interrupted:
             return "interrupted"
         if time.perf_counter() >= self.deadline:
             return "time limit"
-        if self.gap > 0 and self._open_here() <= self._allowed_here():
+        open_regret = self.components[self._current].problem.total_regret(ranks) - least_regret
+        if self.gap > 0 and open_regret <= self._allowed_regret():
             return "gap limit"
         return ""
 
-    def _open_here(self) -> float:
-        known = self._known[self._now]
-        return self.parts[self._now].problem.total_regret(known.ranks) - known.least_regret
+    def _allowed_regret(self) -> float:
+        """Return the current component's share of the allowed gap, in proportion to its class variables.
 
-    def _allowed_here(self) -> float:
-        """The share of this part in what may remain open, by its class variables.
-
-        The score may still rise up to the bound, and the gap is relative to it: the least size on the way counts.
+        The gap is relative to the size of the final score, which lies between the score and the bound.
         """
         now = self.structure(self.ranks(), "searching")
         size = 0.0 if now.score < 0 < now.bound else min(abs(now.score), abs(now.bound))
-        return self.gap * max(1.0, size) * len(self.parts[self._now].members) / len(self.problem.names)
+        return self.gap * max(1.0, size) * len(self.components[self._current].members) / len(self.problem.names)
 
-    def _tell(self) -> None:
+    def _call_back(self) -> None:
         if self.callback is None or self.interrupted:
             return
         best = self.structure(self.ranks(), "searching")
-        score, bound, when = self._told
+        score, bound, when = self._last_call
         now = time.perf_counter()
-        if best.score > score or best.bound < bound or now - when >= _HEARTBEAT:
-            self._told = best.score, best.bound, now
+        if best.score > score or best.bound < bound or now - when >= CALLBACK_SECONDS:
+            self._last_call = best.score, best.bound, now
             if self.callback(best):
                 self.interrupted = True
 
     def status(self) -> str:
-        """Whether the best DAG is proved ("optimal"), or the gap ("gap limit"), or why the search ended before."""
-        reasons = [known.status for known in self._known if known.status != "optimal"]
+        """Return the status of the whole search: "optimal", "gap limit", or why it stopped."""
+        reasons = [outcome.status for outcome in self._outcomes if outcome.status != "optimal"]
         if not reasons:
             return "optimal"
         if self.gap > 0 and self.structure(self.ranks(), "searching").gap <= self.gap:
             return "gap limit"
-        # With all parts at their share of the gap, only rounding makes the whole differ from what was asked for.
+        # If all components reached their share of the gap, the whole can miss it by rounding only.
         return next((reason for reason in reasons if reason != "gap limit"), "gap limit")
 
     def ranks(self) -> list[int]:
-        """The best DAG so far, in terms of the whole problem."""
+        """Return the best DAG so far, as ranks in the whole problem."""
         found = [-1] * len(self.problem.names)
-        for part, known in zip(self.parts, self._known, strict=True):
-            for child, rank, ranks_of_all in zip(part.members, known.ranks, part.whole_ranks, strict=True):
-                found[child] = ranks_of_all[rank]
+        for component, outcome in zip(self.components, self._outcomes, strict=True):
+            for child, rank, whole_ranks in zip(component.members, outcome.ranks, component.whole_ranks, strict=True):
+                found[child] = whole_ranks[rank]
         return found
 
     def structure(self, ranks: Sequence[int], status: str) -> Structure:
-        """A DAG with all that is known about its score."""
+        """Return a DAG with its score and what is proved about it."""
         score = self.problem.total_score(ranks)
         bound = score
         if status != "optimal":
             best_of_each = self.problem.total_score([0] * len(ranks))
-            bound = max(score, best_of_each - math.fsum(known.least_regret for known in self._known))
+            bound = max(score, best_of_each - math.fsum(outcome.least_regret for outcome in self._outcomes))
         return Structure(
             parents=self.problem.parents(ranks),
             score=score,
@@ -150,7 +147,7 @@ class Watch:
 
 
 def show_bytes(count: float) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes with a readable unit."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"
@@ -159,22 +156,22 @@ def show_bytes(count: float) -> str:
 
 
 @contextmanager
-def until_interrupted(watch: Watch) -> Iterator[None]:
-    """Within this, the first Ctrl-C ends the search with the best DAG so far; the second is as always."""
-    if threading.current_thread() is not threading.main_thread():
+def handle_interrupts(state: SearchState) -> Iterator[None]:
+    """Let the first Ctrl-C stop the search with the best DAG so far; the second raises KeyboardInterrupt.
+
+    Does nothing outside of the main thread, or if the program has its own handler.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:
-        yield  # somebody else wants to know
-        return
 
-    def note(number: int, frame: Any) -> None:
-        watch.interrupted = True
-        signal.signal(signal.SIGINT, before)
+    def interrupt(number: int, frame: Any) -> None:
+        state.interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)

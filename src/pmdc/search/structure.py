@@ -1,13 +1,8 @@
-"""What a structure search is given and what it hands back.
-
-`Structure` is the answer of every search method. The ``check_*`` functions turn a user's arguments into plain
-values, or complain: each message names the argument, the class variable, the value and the remedy.
-"""
+"""The result of a structure search, `Structure`, and the checks of its arguments."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from numbers import Real
 from typing import Any
@@ -16,8 +11,8 @@ import numpy as np
 
 Edge = tuple[str, str]
 
-# So that sums of scores cannot overflow.
-_LARGEST_SCORE = 1e300
+# Sums of scores must not overflow.
+MAX_SCORE = 1e300
 
 
 @dataclass(frozen=True)
@@ -31,19 +26,17 @@ class Structure:
     score : float
         Sum of the local scores of the chosen parent sets.
     bound : float
-        No DAG has a score above this number (by the integer program, up to its tolerance). Equal to `score` if
+        Upper bound on the score of every DAG (for the integer program, up to its tolerance). Equal to `score` if
         `status` is "optimal".
     gap : float
         ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
     status : str
-        "optimal" if the greatest score is proved, otherwise why the search stopped: "gap limit" if the gap that was
-        asked for is proved, "time limit", "memory limit" or "interrupted"; "unproved" where an inexact method found
-        nothing better.
+        "optimal" if no DAG has a greater score; otherwise why the search stopped: "gap limit" (the requested gap is
+        proved), "time limit", "memory limit", "interrupted", or "unproved" (an inexact method ended).
     seconds : float
         Wall-clock time of the search.
     method : str
-        The method that was used, never "auto"; two joined by " and " where groups of class variables that cannot
-        stand on a cycle together were searched by different ones.
+        The method that was used, never "auto"; joined by " and " if components were solved by different methods.
     """
 
     parents: dict[str, frozenset[str]]
@@ -55,22 +48,19 @@ class Structure:
     method: str
 
     def __str__(self) -> str:
-        """What was found and proved, how, and how long it took."""
+        """Return score, status, method and time in one line."""
         how = f"{self.method} in {self.seconds:.3g} s"
         if self.gap == 0.0:
             return f"score {self.score:.8g}, {self.status}, by {how}"
-        return (
-            f"score {self.score:.8g}, {self.status}, by {how}; open: no DAG has more than {self.bound:.8g} "
-            f"(gap {self.gap:.2g})"
-        )
+        return f"score {self.score:.8g}, {self.status}, by {how}; bound {self.bound:.8g} (gap {self.gap:.2g})"
 
 
 def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
-    """The score table with plain floats, without the sets that a score of -inf forbids."""
+    """Return the score table with plain floats, without the sets whose score is -inf."""
     if not isinstance(scores, Mapping):
         raise ValueError(
             "scores must map each class variable to a dict {frozenset of parents: score}, "
-            f"but it is of type {type(scores).__name__}"
+            f"but its type is {type(scores).__name__}"
         )
     if not scores:
         raise ValueError("scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}")
@@ -83,7 +73,7 @@ def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
 def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozenset[str], float]:
     if not isinstance(table, Mapping):
         raise ValueError(
-            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, but it is of type {type(table).__name__}"
+            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, but its type is {type(table).__name__}"
         )
     checked = {}
     for parents, score in table.items():
@@ -100,20 +90,20 @@ def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozen
         if name in parents:
             raise ValueError(
                 f"scores[{name!r}] has the parent set {show_set(parents)}, which makes {name!r} its own "
-                "parent: leave that set out"
+                "parent: remove that set"
             )
         if unknown := sorted(parents - names.keys()):
             raise ValueError(
                 f"scores[{name!r}] has the parent set {show_set(parents)} with the unknown parent "
-                f"{unknown[0]!r}: give {unknown[0]!r} its own entry in scores or leave that set out"
+                f"{unknown[0]!r}: give {unknown[0]!r} its own entry in scores or remove that set"
             )
         value = _as_float(score)
         if value == -math.inf:
             continue
-        if value is None or not abs(value) <= _LARGEST_SCORE:
+        if value is None or not abs(value) <= MAX_SCORE:
             raise ValueError(
                 f"scores[{name!r}] gives the parent set {show_set(parents)} the score {score!r}: use a "
-                f"number of at most {_LARGEST_SCORE:g} in size, or -inf for a set that is not allowed"
+                f"number between -{MAX_SCORE:g} and {MAX_SCORE:g}, or -inf for a set that is not allowed"
             )
         checked[parents] = value
     return checked
@@ -129,14 +119,14 @@ def _as_float(value: Any) -> float | None:
 
 
 def show_set(parents: Iterable[str]) -> str:
-    """A parent set as text, in an order that does not change from run to run."""
+    """Return a parent set as text, with sorted names."""
     return "{" + ", ".join(map(repr, sorted(parents))) + "}"
 
 
 def check_edges(
     names: Sequence[str], required: Iterable[Edge] | None, forbidden: Iterable[Edge] | None
 ) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """The required and the forbidden parents of each class variable."""
+    """Return the required and the forbidden parents of each class variable."""
     must = _parents_by_child("required_edges", required, names)
     must_not = _parents_by_child("forbidden_edges", forbidden, names)
     for child in names:
@@ -144,14 +134,14 @@ def check_edges(
             if parent in must[child] & must_not[child]:
                 raise ValueError(
                     f"the edge ({parent!r}, {child!r}) is in both required_edges and forbidden_edges: "
-                    "take it out of one of them"
+                    "remove it from one of them"
                 )
     try:
         TopologicalSorter(must).prepare()
     except CycleError as error:
         cycle = " -> ".join(map(repr, error.args[1]))
         raise ValueError(
-            f"required_edges form the cycle {cycle}, which no DAG has: take one of its edges out"
+            f"required_edges form the cycle {cycle}, which no DAG can have: remove one of its edges"
         ) from None
     return must, must_not
 
@@ -175,69 +165,58 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
                 )
         if parent == child:
             raise ValueError(
-                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: take it out"
+                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: remove it"
             )
         parents[child].add(parent)
     return parents
 
 
 def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The parents of each class variable in the DAG to start from."""
+    """Return the parents of each class variable in the DAG to start from."""
     parents = start.parents if isinstance(start, Structure) else start
     if not isinstance(parents, Mapping):
-        raise ValueError(f"start is of type {type(start).__name__}: give a Structure, or a dict of parents")
+        raise ValueError(f"start must be a Structure or a dict of parents, but its type is {type(start).__name__}")
     for name in parents:
         if name not in names:
-            raise ValueError(f"start has {name!r}, which is not a class variable of scores: leave it out")
+            raise ValueError(f"start has {name!r}, which is not a class variable of scores: remove it")
     checked = {}
     for name in names:
         if name not in parents or isinstance(parents[name], str) or not isinstance(parents[name], Iterable):
-            raise ValueError(f"start must have the parents of {name!r}, as a set of names; an empty one if it has none")
-        if strange := [parent for parent in parents[name] if not isinstance(parent, str)]:
-            raise ValueError(f"start gives {name!r} the parent {strange[0]!r}, which is not a string: use its name")
+            raise ValueError(f"start must give the parents of {name!r} as a set of names; an empty set if it has none")
         checked[name] = frozenset(parents[name])
-        if unknown := sorted(map(str, checked[name] - names.keys())):
+        if unknown := sorted(checked[name] - names.keys(), key=str):
             raise ValueError(f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores")
     return checked
 
 
-def check_method(method: Any, known: Sequence[str]) -> None:
-    """Complain about a method that is not known, and suggest the nearest."""
-    if method in known:
-        return
-    nearest = get_close_matches(method, known, n=1, cutoff=0.0) if isinstance(method, str) else []
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise ValueError(f"method={method!r} is not known: {hint}The methods are {', '.join(map(repr, known))}")
-
-
 def check_time_limit(time_limit: Any) -> float:
-    """The time limit in seconds, infinite if there is none."""
+    """Return the time limit in seconds, infinity for None."""
     if time_limit is None:
         return math.inf
     seconds = _as_float(time_limit)
     if seconds is None or not seconds > 0:
-        raise ValueError(f"time_limit={time_limit!r} is not a positive number: give seconds, or None for no limit")
+        raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None for no limit")
     return seconds
 
 
 def check_gap(gap: Any) -> float:
-    """The gap at which a search may end."""
+    """Return the gap as a float."""
     value = _as_float(gap)
     if value is None or not 0 <= value < math.inf:
-        raise ValueError(f"gap={gap!r} is not a number of at least 0: give a share of the score, such as 0.01, or 0.0")
+        raise ValueError(f"gap={gap!r} must be a finite number of at least 0, relative to the score, such as 0.01")
     return value
 
 
 def check_memory_budget(memory_budget: Any) -> int:
-    """The memory that a search may take, in bytes."""
+    """Return the memory budget in bytes."""
     value = _as_float(memory_budget)
     if value is None or not 1 <= value < math.inf:
-        raise ValueError(f"memory_budget={memory_budget!r} is not a positive number: give bytes, such as 2**32")
+        raise ValueError(f"memory_budget={memory_budget!r} must be a positive number of bytes, such as 2**32")
     return int(value)
 
 
 def check_callback(callback: Any) -> Any:
-    """Something that can be called, or None."""
+    """Return the callback if it is callable or None."""
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r} cannot be called: give a function of a Structure, or None")
+        raise ValueError(f"callback={callback!r} must be a function that takes a Structure, or None")
     return callback

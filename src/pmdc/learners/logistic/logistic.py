@@ -340,7 +340,8 @@ def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
     return type(estimator) is Logistic or (
         type(estimator) is LogisticRegression
         and getattr(estimator, "penalty", "l2") in ("deprecated", "l2")
-        and estimator.l1_ratio == 0
+        and estimator.l1_ratio in (0, None)  # None up to scikit-learn 1.7
+        and getattr(estimator, "multi_class", "deprecated") == "deprecated"  # a parameter up to scikit-learn 1.7
         and isinstance(estimator.C, Real)
         and float(estimator.C) > 0
         and estimator.solver != "liblinear"  # it penalises the intercept

@@ -1,4 +1,4 @@
-"""What `docs/errata.md` says about the paper, checked by computation; nothing here imports pmdc."""
+"""Check the statements of `README.md` about the paper by computation; nothing here imports pmdc."""
 
 import itertools
 import math

@@ -1,6 +1,6 @@
-"""The numbers printed in the paper's tables of results, typed as they stand there, misprints included.
+"""The numbers of the paper's tables of results as printed, misprints included.
 
-`docs/errata.md` lists the misprints; `test_errata.py` recomputes everything that can be recomputed.
+`README.md` lists the misprints; `test_errata.py` recomputes everything that can be recomputed.
 Losses are percentages. Each cell is (mean, standard deviation, printed rank), in the order of `CLASSIFIERS`.
 """
 
