@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import prod
 from queue import SimpleQueue
 
 import numpy as np
@@ -17,19 +16,17 @@ _SPARE: list[Floats] = []
 _MAX_SPARE, _MAX_SPARE_BYTES = 4, 2**24
 
 
-def run_chunks(
-    work: Callable[[slice, Floats], None], chunks: Sequence[slice], shape: tuple[int, int], n_threads: int
-) -> None:
-    """Call `work` on each chunk of rows, with a buffer of this shape whose content is arbitrary."""
+def run_chunks(work: Callable[[slice, Floats], None], chunks: Sequence[slice], size: int, n_threads: int) -> None:
+    """Call `work` on each chunk of rows, with a buffer of at least this size whose content is arbitrary."""
     n_threads = min(n_threads, len(chunks))
     buffers: SimpleQueue[Floats] = SimpleQueue()
     for _ in range(n_threads):
-        buffers.put(_borrow(prod(shape)))
+        buffers.put(_borrow(size))
 
     def run(rows: slice) -> None:
         buffer = buffers.get()
         try:
-            work(rows, buffer[: prod(shape)].reshape(shape))
+            work(rows, buffer)
         finally:
             buffers.put(buffer)  # another thread may be waiting for it
 
