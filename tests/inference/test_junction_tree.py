@@ -285,14 +285,14 @@ def test_no_rows():
     assert log_prob.shape == (0,)
 
 
-def test_the_memory_is_as_foretold():
+def test_memory_stays_within_the_estimate():
     rng = np.random.default_rng(6)
     sizes, parents = [2, 3, 4, 2, 3, 4, 2, 3], random_parents(rng, 8, 0.5)
     tree = JunctionTree(sizes, family_scopes(parents))
     n_rows = 64
     tables = random_tables(rng, sizes, parents, n_rows)
     for question in (tree.marginals, tree.factor_marginals, tree.mode):
-        question(tables)  # so that everything is imported and compiled
+        question(tables)  # imports and compiles
         _SPARE.clear()
         tracemalloc.start()
         answer = question(tables)

@@ -1,4 +1,4 @@
-"""Run work on chunks of rows by threads that reuse their memory."""
+"""Run a function on chunks of rows, in threads and with reused buffers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from pmdc._support.arrays import Floats
 
 _SPARE: list[Floats] = []
-"""Buffers of earlier calls. Allocating memory in every call costs as much as the work on small batches."""
+"""Buffers of earlier calls: for small batches, allocating memory takes as long as the computation."""
 
 _MAX_SPARE, _MAX_SPARE_BYTES = 4, 2**24
 

@@ -512,14 +512,14 @@ class JunctionTree:
         return scope, stride
 
     def _home(self, target: Sequence[int]) -> int:
-        """The smallest clique that has all class variables of the target; of equals, the first one eliminated."""
+        """Return the smallest clique with all class variables of the target; of equals, the first one eliminated."""
         homes = [v for v in self.order if set(target) <= set(self.cliques[v].scope)]
         if not homes:
             raise ValueError(f"No clique has all of the class variables {tuple(target)}: add them to together.")
         return min(homes, key=lambda v: self._cells(self.cliques[v].scope))
 
     def _strides_of(self, scope: Sequence[int]) -> dict[int, int]:
-        """The number of cells from a state of each class variable to the next in a table with this scope."""
+        """Return the number of cells from each class variable's state to the next in a table with this scope."""
         strides, step = {}, 1
         for variable in reversed(scope):
             strides[variable] = step
@@ -576,7 +576,8 @@ class JunctionTree:
         if evidence is not None:
             self._enter_evidence(evidence[rows], loaded)
         if not logs:
-            np.exp(loaded, out=loaded)
+            with np.errstate(under="ignore"):
+                np.exp(loaded, out=loaded)
         return lost
 
     def _enter_evidence(self, evidence: Codes, loaded: Floats) -> None:

@@ -26,9 +26,8 @@ from pmdc._support.compiled import compiled
 
 TINY = 1e-290
 """Products below this may have lost digits."""
-MESSAGE_RANGE = 1e-60, 2.0
-"""A message is rescaled if its maximum is outside; the maximum is at most 1 if all factors are conditional tables."""
-_LOWEST, _HIGHEST = MESSAGE_RANGE
+LOWEST, HIGHEST = 1e-60, 2.0
+"""A message is rescaled if its maximum is outside these; conditional tables give messages of at most 1."""
 
 SIZE, CELLS, COUNT, FIRST_STEP, FIRST_AT, FIRST_CELL = range(6)
 """Columns of `Index.cliques`."""
@@ -94,7 +93,7 @@ def collect(
                     conditional[cell, b] *= inverse[b]
             message += 1
         for b in range(n_rows):  # a message of one cell, such as that of a root, is a factor of the total
-            if cells == 1 or largest[b] < _LOWEST or largest[b] > _HIGHEST:
+            if cells == 1 or largest[b] < LOWEST or largest[b] > HIGHEST:
                 log_total[b] += np.log(largest[b])
                 for line in range(message - cells if largest[b] > 0 else message, message):
                     before = lines[line, b]
