@@ -2,10 +2,10 @@
 
     python benchmarks/inference.py [--parts rf1,wide,alarm,binary] [--data FOLDER] [--out FILE]
 
-Needs the benchmark table rf1 and the extra "peers". Every peer is first checked: its marginals and the probability of
-its most probable outcome are ours to 1e-9. Then all take turns; a time is the median of its rounds. Peers get
-probabilities, in the layout they like best, before the clock starts; we get log probabilities. CPU time is that of all
-threads; peers have one, because for a row they gain nothing from more. Compare ratios, which are taken within one run.
+Needs the benchmark table rf1 and the extra "peers". Each peer is first checked: its marginals and the probability of its
+most probable outcome must agree with ours to 1e-9. Then all run in turn; a time is the median over rounds. Peers get
+probabilities, in the fastest layout, before the clock starts; we get log probabilities. CPU time is that of all threads;
+peers use one, because more do not help for a single row. Compare ratios, which are taken within one run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pmdc.inference import JunctionTree, family_scopes
 AGREEMENT = 1e-9
 Parents = Sequence[tuple[int, ...]]
 Answer = tuple[list[np.ndarray] | None, np.ndarray | None]
-"""Marginals and codes of the most probable outcomes; None for what was not asked."""
+"""Marginals and codes of the most probable outcomes; None if not computed."""
 
 
 class Problem:
@@ -48,7 +48,7 @@ class Problem:
         return len(self.tables[0])
 
     def some(self, count: int) -> Problem:
-        """Some of the rows, spread evenly."""
+        """Return evenly spaced rows."""
         rows = np.linspace(0, len(self) - 1, min(count, len(self))).astype(int)
         return Problem(self.sizes, self.parents, [table[rows] for table in self.tables])
 
@@ -90,12 +90,12 @@ def random_problem(rng: np.random.Generator, sizes: Sequence[int], parents: Pare
     return Problem(sizes, parents, tables)
 
 
-# Ways to the answers ---------------------------------------------------------------------------------------
+# Methods ---------------------------------------------------------------------------------------
 
 
 @dataclass
 class Way:
-    """One way to answer all rows of a problem. What `prepare` gives is not on the clock, what `run` does is."""
+    """One method to answer all rows of a problem. `run` is timed, `prepare` is not."""
 
     label: str
     problem: Problem
@@ -323,20 +323,20 @@ def compare(problem: Problem, peers: Sequence[Way], rounds: int = 5) -> Iterator
     yield "| way | asked for | rows | CPU, µs a row | wall, µs a row | CPU ratio (least, most) | wall ratio | difference |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for i, way in enumerate(ways):
-        told = " | ".join(map(number, median[i]))
-        told = f"| {way.label} | {question[i]} | {len(way.problem):,} | {told} |"
+        cells = " | ".join(map(number, median[i]))
+        line = f"| {way.label} | {question[i]} | {len(way.problem):,} | {cells} |"
         if i < len(reference):
-            yield f"{told} | | |"
+            yield f"{line} | | |"
         else:
             base = reference[question[i]]
             cpu, wall = map(number, median[i] / median[base])
             each = times[:, i, 0] / times[:, base, 0]
             spread = f"({number(each.min())}, {number(each.max())})"
-            yield f"{told} **{cpu}** {spread} | {wall} | {worst[i]:.0e} |"
+            yield f"{line} **{cpu}** {spread} | {wall} | {worst[i]:.0e} |"
 
 
 def number(value: float) -> str:
-    """Three digits that matter."""
+    """Format with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -430,7 +430,7 @@ def wide_structure(seed: int) -> list[tuple[int, ...]]:
 
 
 def wide_rows(seed: int, n_rows: int) -> None:
-    """Runs in a process of its own, to know its memory."""
+    """Run in a separate process, to measure its memory."""
     parents = wide_structure(seed)
     rng = np.random.default_rng(0)
     warm = random_problem(rng, [4] * 16, parents, 2)
@@ -448,7 +448,7 @@ def wide_rows(seed: int, n_rows: int) -> None:
 
 
 def wide(args: argparse.Namespace) -> Iterator[str]:
-    """Time and memory against the number of rows where cliques are as large as they get."""
+    """Time and memory by number of rows, for large cliques."""
     for name, counts in (("hardest", (1250, 2500, 5000, 10_000)), ("typical", (10_000,))):
         tree = JunctionTree([4] * 16, family_scopes(wide_structure(WIDE[name])))
         yield f"**16 class variables of 4 states, 3 random parents, the {name} of 200 structures.** {tree!r}"

@@ -309,7 +309,7 @@ def test_a_joint_table_too_wide_is_refused():
     tables = random_tables(np.random.default_rng(0), [2] * length, parents, 1)
     distribution = JointDistribution(States([2] * length), parents, tables)
     assert distribution.marginal(distribution.class_table.names[::20]).shape == (1, 2, 2, 2)
-    with pytest.raises(NetworkTooWideError, match="60 class variables are too many.*bytes for each row.*fewer of them"):
+    with pytest.raises(NetworkTooWideError, match="60 class variables.*bytes for each row"):
         distribution.marginal(distribution.class_table.names)
     with pytest.raises(ValueError, match="too long"):
         distribution.enumerate()

@@ -1,10 +1,9 @@
-"""Run work on chunks of rows by threads that reuse their memory."""
+"""Run a function on chunks of rows, in threads and with reused buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from math import prod
 from queue import SimpleQueue
 
 import numpy as np
@@ -12,24 +11,22 @@ import numpy as np
 from pmdc._support.arrays import Floats
 
 _SPARE: list[Floats] = []
-"""Buffers of earlier calls. Allocating memory in every call costs as much as the work on small batches."""
+"""Buffers of earlier calls: for small batches, allocating memory takes as long as the computation."""
 
 _MAX_SPARE, _MAX_SPARE_BYTES = 4, 2**24
 
 
-def run_chunks(
-    work: Callable[[slice, Floats], None], chunks: Sequence[slice], shape: tuple[int, int], n_threads: int
-) -> None:
-    """Call `work` on each chunk of rows, with a buffer of this shape whose content is arbitrary."""
+def run_chunks(work: Callable[[slice, Floats], None], chunks: Sequence[slice], size: int, n_threads: int) -> None:
+    """Call `work` on each chunk of rows, with a buffer of at least this size whose content is arbitrary."""
     n_threads = min(n_threads, len(chunks))
     buffers: SimpleQueue[Floats] = SimpleQueue()
     for _ in range(n_threads):
-        buffers.put(_borrow(prod(shape)))
+        buffers.put(_borrow(size))
 
     def run(rows: slice) -> None:
         buffer = buffers.get()
         try:
-            work(rows, buffer[: prod(shape)].reshape(shape))
+            work(rows, buffer)
         finally:
             buffers.put(buffer)  # another thread may be waiting for it
 

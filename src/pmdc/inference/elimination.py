@@ -1,7 +1,7 @@
-"""In which order class variables are eliminated: it decides what exact inference costs.
+"""Elimination orders of class variables, which determine the cost of exact inference.
 
-Two greedy rules are tried, and for few class variables all orders (by dynamic programming over sets); the cheapest
-result is taken. The cost is the number of cells of all cliques.
+Two greedy rules are tried and, for few class variables, all orders (dynamic programming over subsets); the cheapest
+result is used. The cost is the number of cells in all cliques.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Scopes = dict[int, tuple[int, ...]]
 """The clique of each class variable, in the order of elimination: the variable, then its separator in that order."""
 
 OPTIMAL_UP_TO = 10
-"""So many class variables can be put into the best order in some hundredths of a second."""
+"""Number of class variables up to which all orders are tried: this takes some hundredths of a second."""
 
 
 def interaction_graph(n_variables: int, scopes: Iterable[Sequence[int]]) -> Graph:
@@ -32,7 +32,7 @@ def interaction_graph(n_variables: int, scopes: Iterable[Sequence[int]]) -> Grap
 
 
 def eliminate(sizes: Sequence[int], graph: Graph, last: Collection[int] = ()) -> Scopes:
-    """The cheapest cliques found; the class variables in `last` are eliminated after all others."""
+    """Return the cheapest cliques found; the class variables in `last` are eliminated after all others."""
     found = [_greedy(sizes, graph, rule, last) for rule in (_min_fill, _min_weight)]
     if len(graph) <= OPTIMAL_UP_TO:
         found.append(_optimal(sizes, graph, last))
@@ -70,7 +70,7 @@ def _greedy(
     rule: Callable[[Sequence[int], Graph, int], tuple[int, ...]],
     last: Collection[int],
 ) -> dict[int, set[int]]:
-    """Eliminate the variable of least rank, again and again; gives the separators in this order."""
+    """Eliminate the variable of lowest rank until none is left; return the separators in this order."""
 
     def rank(variable: int) -> tuple[int, ...]:
         return variable in last, *rule(sizes, rest, variable)
@@ -85,7 +85,7 @@ def _greedy(
         for neighbour in separator:
             rest[neighbour] |= separator - {neighbour}
             rest[neighbour].discard(variable)
-        # Only the neighbours, and theirs, can have got another rank.
+        # Only the ranks of the neighbours and of their neighbours can have changed.
         for changed in separator.union(*(rest[neighbour] for neighbour in separator)):
             ranks[changed] = rank(changed)
     return separators
@@ -95,40 +95,40 @@ def _greedy(
 
 
 def _optimal(sizes: Sequence[int], graph: Graph, last: Collection[int]) -> dict[int, set[int]]:
-    """The best of all orders. What a variable costs depends on the set eliminated before it, not on its order."""
+    """Return the separators of the best order; the cost of a variable depends on the set eliminated before it."""
     n = len(graph)
     neighbours = [sum(1 << u for u in graph[v]) for v in range(n)]
     late = sum(1 << v for v in last)
     early = (1 << n) - 1 - late
 
-    def separator(variable: int, gone: int) -> int:
-        """What `variable` is connected with, directly or through variables that are gone; as bits."""
-        reached, ahead = neighbours[variable], neighbours[variable] & gone
+    def separator(variable: int, done: int) -> int:
+        """Return the variables connected with `variable`, directly or through eliminated ones, as bits."""
+        reached, ahead = neighbours[variable], neighbours[variable] & done
         while ahead:
             lowest = ahead & -ahead
             new = neighbours[lowest.bit_length() - 1] & ~reached
             reached |= new
-            ahead = (ahead ^ lowest) | (new & gone)
-        return reached & ~gone & ~(1 << variable)
+            ahead = (ahead ^ lowest) | (new & done)
+        return reached & ~done & ~(1 << variable)
 
     best: dict[int, tuple[int, int]] = {0: (0, -1)}  # set of eliminated variables -> cost, last of them
-    for gone in range((1 << n) - 1):
-        if gone not in best:
+    for done in range((1 << n) - 1):
+        if done not in best:
             continue
-        for variable in _members((early if gone & early != early else late) & ~gone):
-            cost = best[gone][0] + sizes[variable] * prod(sizes[u] for u in _members(separator(variable, gone)))
-            after = gone | 1 << variable
+        for variable in _members((early if done & early != early else late) & ~done):
+            cost = best[done][0] + sizes[variable] * prod(sizes[u] for u in _members(separator(variable, done)))
+            after = done | 1 << variable
             if after not in best or cost < best[after][0]:
                 best[after] = cost, variable
-    order, gone = [], (1 << n) - 1
-    while gone:
-        variable = best[gone][1]
+    order, done = [], (1 << n) - 1
+    while done:
+        variable = best[done][1]
         order.append(variable)
-        gone ^= 1 << variable
+        done ^= 1 << variable
     separators: dict[int, set[int]] = {}
     for variable in reversed(order):
-        separators[variable] = set(_members(separator(variable, gone)))
-        gone |= 1 << variable
+        separators[variable] = set(_members(separator(variable, done)))
+        done |= 1 << variable
     return separators
 
 

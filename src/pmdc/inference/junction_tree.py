@@ -1,16 +1,16 @@
 """Exact inference in a product of factors over class variables, for a batch of rows at once.
 
-A `JunctionTree` is compiled once from the scopes of the factors and knows what it will cost; it is then run on their
-log tables, which have one entry for each row. The semiring is a parameter of the elimination: summing gives marginals
-and the probability of evidence, maximising the most probable outcomes, and first summing then maximising the most
-probable states of some class variables together. `kernels.py` has the loops.
+A `JunctionTree` is built once from the scopes of the factors, which determine its cost, and then run on their log
+tables, which have one entry for each row. The semiring is a parameter: sums give marginals and the probability of the
+evidence, maxima the most probable outcomes, and sums followed by maxima the most probable states of some class
+variables (marginal MAP). The loops are in `kernels.py`.
 
-In a Bayesian network the factors are the conditional tables, one for each class variable, and their scopes are the
-families (`factors.family_scopes`). But the tree knows neither nodes nor parents: a factor may be the distribution of
-several class variables given others, and there may be more or fewer factors than class variables.
+In a Bayesian network the factors are the conditional tables, one for each class variable (`factors.family_scopes`).
+Other factors are allowed too: a factor may be the distribution of several class variables given others, and there may
+be more or fewer factors than class variables.
 
-The tree has one clique for each class variable: the variable that is eliminated there and its separator. Its message
-goes to the clique of the separator's member that is eliminated next.
+The tree has one clique for each class variable: the variable that is eliminated there, and its separator. Its message
+goes to the clique of the separator's variable that is eliminated next.
 """
 
 from __future__ import annotations
@@ -24,58 +24,52 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.inference.batches import run_chunks
 from pmdc.inference.elimination import eliminate, interaction_graph
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
 from pmdc.inference.factors import Scopes, check_scopes, check_tables, outcome_log_prob
 
 if TYPE_CHECKING:
-    from pmdc.inference.kernels import Plan, Projection
-
-Marks = npt.NDArray[np.bool_]
+    from pmdc.inference.kernels import Index
 
 MEMORY_BUDGET = 2**30
-"""Bytes that inference may use besides its input and output, unless told otherwise."""
+"""Default limit in bytes for the memory that inference uses besides its input and output."""
 
-_BLOCK_BYTES = 2**21
+_BLOCK_BYTES, _BLOCK_ROWS = 2**21, (32, 512)
+"""Rows are processed in blocks of this size, about that of a core's cache, and within these numbers of rows."""
 
-_BLOCK_ROWS = 32, 128
-"""Rows are worked on in blocks of about this size, near the cache of a core, and within these numbers of rows: inner
-loops run over the rows of a block."""
+_MAX_VARIANTS = 100
+"""Number of trees for groups of class variables that are kept for later calls."""
 
-_CHUNK_BYTES = 2**23
-"""A thread takes as many blocks at once as have tables of about this size."""
-
-_MOST_VARIANTS = 100
-"""Trees for groups of class variables that are kept for the next time they are asked for."""
+_MAX_KEPT_TARGETS, _MAX_KEPT_BYTES = 8, 2**20
+"""Number and size of the target indices that are kept for later calls."""
 
 _WORK_FOR_THREADS = 2**22
-"""Cells of all rows from which on threads are worth starting: some 20 ms of work."""
+"""Cells of all rows above which threads are started: about 20 ms of work."""
 
 TOTAL_TOLERANCE = 1e-5
-"""How far from one the probability of a row may add up: enough for tables that once were float32."""
+"""Tolerance for the log of a row's total probability: enough for tables computed in float32."""
 
 TIE_TOLERANCE = 1e-12
-"""Log probabilities that differ by no more than rounding, relative to their size, are equal."""
+"""Relative difference of two log probabilities up to which they are a tie."""
 
 
 class NetworkTooWideError(ValueError):
-    """Exact inference in this network needs more memory for a single row than the budget allows."""
+    """Raised if exact inference needs more memory for a single row than the budget allows."""
 
 
 @dataclass(frozen=True)
 class Clique:
-    """The clique in which one class variable is eliminated, and its place in the tree."""
+    """The clique in which a class variable is eliminated, with its neighbours in the tree."""
 
     scope: tuple[int, ...]
     """The eliminated class variable, then its separator, in elimination order."""
     parent: int | None
     children: tuple[int, ...]
     factors: tuple[int, ...]
-    """The factors that are multiplied in here."""
+    """The factors that are multiplied in this clique."""
 
     @property
     def separator(self) -> tuple[int, ...]:
@@ -83,44 +77,45 @@ class Clique:
 
 
 class JunctionTree:
-    """A junction tree over class variables, compiled once and run on batches of log tables.
+    """A junction tree over class variables, built once and run on batches of log tables.
 
-    The distribution of a row is the product of its factors. Except in `weighted_marginals`, it must be normalised:
-    the probabilities of all outcomes add up to one. No entry of a log table may be above zero.
+    The distribution of a row is the product of its factors. It must be normalised, except in `weighted_marginals`. No
+    entry of a log table may be above zero.
 
     Parameters
     ----------
     sizes : sequence of int
         The number of states of each class variable.
     scopes : sequence of tuples of int
-        The class variables of each factor: the axes of its table, after that of the rows. Every class variable must be
-        in at least one scope.
+        The class variables of each factor: the axes of its table, after the axis of the rows. Each class variable must
+        be in at least one scope.
     together : sequence of tuples of int
-        Groups of class variables that are to meet in a clique, so that their joint distribution can be asked for.
+        Groups of class variables that must share a clique, so that `joint` can compute their distribution.
     last : sequence of int
-        Class variables that are eliminated after all others (`marginal_mode`).
+        Class variables to eliminate after all others (`marginal_mode`).
     memory_budget : int
-        Bytes that may be used besides input and output. Rows are worked on in blocks that fit into it.
+        Limit in bytes for the memory besides input and output. Rows are processed in blocks that fit into it.
 
     Attributes
     ----------
     order : tuple of int
-        The elimination order: the cheapest of min-fill, min-weight and, up to ten class variables, all orders.
+        The elimination order: the cheapest of min-fill, min-weight and, for up to ten class variables, all orders.
     cliques : tuple of Clique
         The clique of each class variable.
     width : int
-        The size of the largest clique, less one.
+        The number of class variables in the largest clique, minus one.
     cells : int
-        The cells of all cliques: what a row costs in time, up to a factor.
+        The number of cells in all cliques; the time for a row is proportional to it.
     bytes_per_row : int
-        The memory that one row takes, besides input and output.
+        An upper bound on the memory for each row besides input and output. It includes the index arrays of the tree,
+        which are shared by all rows.
 
     Raises
     ------
     ValueError
-        If a scope is not valid, or a class variable is in none of them.
+        If a scope is not valid, or a class variable is in no scope.
     NetworkTooWideError
-        If one row alone does not fit into the memory budget.
+        If a single row does not fit into the memory budget.
 
     Examples
     --------
@@ -131,7 +126,7 @@ class JunctionTree:
     >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.5, 0.5], [0.25, 0.75]]])]
     >>> tree.marginals(tables)[1]
     array([[0.35, 0.65]])
-    >>> tree.marginals(tables, evidence=np.array([[-1, 0]]))[0].round(4)  # the second is in its first state
+    >>> tree.marginals(tables, evidence=np.array([[-1, 0]]))[0].round(4)  # Y1 is known to be 0
     array([[0.5714, 0.4286]])
     """
 
@@ -157,13 +152,23 @@ class JunctionTree:
         self.cliques = self._assemble(eliminated)
         self.width = max(len(clique.scope) for clique in self.cliques) - 1
         self.cells = sum(self._cells(clique.scope) for clique in self.cliques)
-        # Tables, messages, distributions and beliefs; and, twice, the answer: at most all tables, marginals or a group.
+        self._eliminated = [self.cliques[variable] for variable in self.order]
+        self._table_place = [0, *accumulate(self._cells(scope) for scope in self.scopes)]
+        message_place = [0, *accumulate(self._cells(clique.separator) for clique in self._eliminated)]
+        self._message_place = dict(zip(self.order, message_place, strict=False))
+        self._n_messages, self._table_cells = message_place[-1], self._table_place[-1]
+        self._n_lines = self._n_messages + self._table_cells + 1
         answer = max([self._table_cells, sum(self.sizes), *(self._cells(group) for group in together)])
-        self.bytes_per_row = 8 * (self._table_cells + self._lines + self._belief_lines + 2 * answer)
+        index = sum(
+            self._cells(clique.separator) * (len(clique.factors) + len(clique.children)) for clique in self.cliques
+        )
+        # Messages, tables, conditionals, beliefs, temporary arrays, and the indices of the factors and of the targets.
+        temporary = self._table_cells + max(self.sizes) + 4
+        self.bytes_per_row = 8 * (self._n_lines + self.cells + self._n_messages + answer + temporary + 2 * index)
         self._refuse_too_wide()
 
     def _assemble(self, eliminated: dict[int, tuple[int, ...]]) -> tuple[Clique, ...]:
-        # A separator is handed to the clique of its first member: all the others are still there.
+        # The message goes to the clique of the separator's first variable, which contains the whole separator.
         parent = {variable: scope[1] for variable, scope in eliminated.items() if len(scope) > 1}
         children: dict[int, list[int]] = {variable: [] for variable in eliminated}
         for variable, above in parent.items():
@@ -179,32 +184,14 @@ class JunctionTree:
         return prod(self.sizes[variable] for variable in scope)
 
     @cached_property
-    def _table_place(self) -> list[int]:
-        """The first line of each table, and the number of lines of all of them."""
-        return [0, *accumulate(self._cells(scope) for scope in self.scopes)]
-
-    @property
-    def _table_cells(self) -> int:
-        return self._table_place[-1]
-
-    @cached_property
     def _evidence_factors(self) -> dict[int, int]:
         """The factor in which evidence on each class variable is entered.
 
-        A factor whose scope ends with the variable, such as its conditional table, or else the first with it.
+        The first factor whose scope ends with the variable, as its conditional table does, or else the first with it.
         """
         numbered = list(enumerate(self.scopes))[::-1]
         first = {variable: i for i, scope in numbered for variable in scope}
         return first | {scope[-1]: i for i, scope in numbered}
-
-    @cached_property
-    def _belief_lines(self) -> int:
-        return sum(self._cells(clique.separator) for clique in self.cliques)
-
-    @cached_property
-    def _lines(self) -> int:
-        """Lines for messages and for the distributions given separators."""
-        return self._belief_lines + self.cells
 
     def _refuse_too_wide(self) -> None:
         if self.bytes_per_row > self.memory_budget:
@@ -220,10 +207,11 @@ class JunctionTree:
         return f"JunctionTree({len(self.sizes)} class variables, {cost})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_plan", "_variants")}
+        rebuilt = "_index", "_known_targets", "_variants"
+        return {name: value for name, value in self.__dict__.items() if name not in rebuilt}
 
     def variant(self, together: Sequence[int] = (), last: Sequence[int] = ()) -> JunctionTree:
-        """A tree of the same factors in which these meet in a clique, or are eliminated last; compiled once."""
+        """Return a tree of the same factors with other values of `together` and `last`; trees are cached."""
         variants = self.__dict__.setdefault("_variants", {})
         key = frozenset(together), frozenset(last)
         if key not in variants:
@@ -233,28 +221,28 @@ class JunctionTree:
                 )
             except NetworkTooWideError as error:
                 raise NetworkTooWideError(
-                    f"{len(together or last)} class variables are too many to be asked for together: {error} Or ask "
-                    "for fewer of them."
+                    f"The joint distribution of {len(together or last)} class variables is too large. {error} Or "
+                    "choose fewer class variables."
                 ) from None
-            if len(variants) > _MOST_VARIANTS:
+            if len(variants) > _MAX_VARIANTS:
                 variants.pop(next(iter(variants)))
         return variants[key]
 
     def holds(self, variables: Sequence[int]) -> bool:
-        """Whether some clique has all these class variables, so that `joint` can answer for them."""
+        """Return whether a clique contains all these class variables, so that `joint` can be used."""
         return any(set(variables) <= set(clique.scope) for clique in self.cliques)
 
     # Questions ---------------------------------------------------------------------------------------------
 
     def marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
-        """The distribution of each class variable, in each row.
+        """Return the distribution of each class variable in each row.
 
         Parameters
         ----------
         tables : sequence of arrays of shape (n_rows, *sizes of the scope)
             The log table of each factor.
         evidence : array of shape (n_rows, K), optional
-            Codes of the states that are known; -1 is unknown.
+            Codes of the known states; -1 is unknown.
 
         Returns
         -------
@@ -263,147 +251,153 @@ class JunctionTree:
         Raises
         ------
         ValueError
-            If the probabilities of some row do not add up to one.
+            If the probabilities of a row do not add up to one.
         ImpossibleEvidenceError
-            If the evidence of some row has probability zero.
+            If the evidence of a row has probability zero.
         """
         return self.joint(tables, [(variable,) for variable in range(len(self.sizes))], evidence)
 
     def factor_marginals(self, tables: Sequence[Floats], evidence: Codes | None = None) -> list[Floats]:
-        """The joint distribution of the class variables of each factor, in the shape of `tables`."""
+        """Return the joint distribution of the class variables of each factor, in the shapes of `tables`."""
         return self.joint(tables, self.scopes, evidence)
 
     def joint(
         self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None = None
     ) -> list[Floats]:
-        """Joint distributions of groups of class variables, each of which some clique holds."""
-        out, log_total = self._sum_product(tables, targets, evidence)
+        """Return the joint distribution of each target, a group of class variables that share a clique."""
+        answers, log_total = self._sum_product(tables, targets, evidence)
         self._check_totals(log_total, evidence)
-        return self._split(out, targets)
+        return self._normalise(answers, targets)
 
     def weighted_marginals(
         self, tables: Sequence[Floats], evidence: Codes | None = None
     ) -> tuple[Floats, list[Floats]]:
-        """For tables that need not add up to one: the log of the total of each row, and the marginals."""
+        """Return the log of the total of each row and the marginals, for tables that need not add up to one."""
         targets = [(variable,) for variable in range(len(self.sizes))]
-        out, log_total = self._sum_product(tables, targets, evidence)
+        answers, log_total = self._sum_product(tables, targets, evidence)
         self._check_possible(log_total, evidence)
-        return log_total, self._split(out, targets)
-
-    def _split(self, out: Floats, targets: Sequence[Sequence[int]]) -> list[Floats]:
-        answers, first = [], 0
-        for target in targets:
-            table = out[:, first : first + self._cells(target)].copy()
-            first += table.shape[1]
-            table /= table.sum(axis=1, keepdims=True)
-            answers.append(table.reshape(-1, *(self.sizes[v] for v in target)))
-        return answers
+        return log_total, self._normalise(answers, targets)
 
     def log_evidence(self, tables: Sequence[Floats], evidence: Codes | None = None) -> Floats:
-        """The log probability of the evidence in each row; -inf where it is impossible."""
-        return self._sum_product(tables, [], evidence)[1]
+        """Return the log probability of the evidence in each row; -inf where it is impossible."""
+        return self._sum_out(tables, evidence, lambda *_: None)
 
     def mode(self, tables: Sequence[Floats], evidence: Codes | None = None) -> tuple[Codes, Floats]:
-        """The most probable outcome of each row, and its log probability (together with the evidence).
+        """Return the most probable outcome of each row and its log probability (together with the evidence).
 
-        Of outcomes that are equally probable, up to rounding, one is taken as follows: from the class variable that is
-        eliminated last to the first, each takes the first of its states that is best together with those already
-        chosen. That probabilities add up to one is not checked here: maximising does not see the total.
+        Ties, up to rounding, are broken as follows: from the class variable eliminated last to the first, each takes
+        the first of its states that is best given the states already chosen. Whether probabilities add up to one is
+        not checked, because the maximum does not depend on the total.
         """
-        codes, log_best = self._max_product(tables, evidence)
-        self._check_possible(log_best, evidence)
+        codes = self._max_product(tables, 1, evidence)[0][:, 0]
         return codes, outcome_log_prob(self.scopes, tables, codes)
 
     def top(self, tables: Sequence[Floats], k: int, evidence: Codes | None = None) -> tuple[Codes, Floats]:
-        """The k most probable outcomes of each row, shape (n_rows, k, K), and their log probabilities.
+        """Return the k most probable outcomes of each row, shape (n_rows, k, K), and their log probabilities.
 
-        The first one is the mode. Outcomes with the same log probability come in the order of class variables and
-        their states; which ones are left out, where not all of them fit, follows the elimination order.
+        The first one is the mode. Outcomes with the same log probability are sorted by their codes; which of them are
+        left out, if not all fit, depends on the elimination order.
         """
-        n_rows = check_tables(self.sizes, self.scopes, tables)
-        modes, _ = self.mode(tables, evidence)
-        codes = np.empty((n_rows, k, len(self.sizes)), dtype=np.int64)
-
-        def few(rows: slice, lines: Floats, lost: Marks) -> None:
-            self._kernels.top(self._plan, lines, codes[rows], np.empty(len(lost)))
-
-        self._run(tables, evidence, few, logs=True, n_lines=self._belief_lines)
-        rows = np.repeat(np.arange(n_rows), k)
-        flat = codes.reshape(n_rows * k, len(self.sizes))
-        log_prob = outcome_log_prob(self.scopes, tables, flat, rows).reshape(n_rows, k)
-        if evidence is not None:  # where there are fewer possible outcomes than k
+        codes, _ = self._max_product(tables, k, evidence)
+        rows = np.repeat(np.arange(len(codes)), k)
+        log_prob = outcome_log_prob(self.scopes, tables, codes.reshape(-1, len(self.sizes)), rows).reshape(-1, k)
+        if evidence is not None:  # there may be fewer than k possible outcomes
             contradicted = (evidence[:, None] != NO_EVIDENCE) & (evidence[:, None] != codes)
             log_prob[contradicted.any(axis=2)] = -np.inf
-        return _sorted(codes, log_prob, modes)
+        return _sorted(codes, log_prob)
 
     def sample(
         self, tables: Sequence[Floats], n: int, random: np.random.RandomState, evidence: Codes | None = None
     ) -> Codes:
-        """Outcomes drawn from the distribution given the evidence, shape (n_rows, n, K)."""
-        n_rows = check_tables(self.sizes, self.scopes, tables)
-        uniform = random.random_sample((n_rows, n, len(self.sizes)))
+        """Draw outcomes from the distribution given the evidence, shape (n_rows, n, K)."""
+        uniform = random.random_sample((len(tables[0]), n, len(self.sizes)))
         codes = np.empty(uniform.shape, dtype=np.int64)
-        log_total = np.empty(n_rows)
 
-        def draw(rows: slice | Codes, lines: Floats, logs: bool, lost: Marks) -> None:
-            total, drawn = np.empty(len(lost)), np.empty_like(codes[rows])
-            self._kernels.samples(self._plan, lines, logs, uniform[rows], drawn, total, lost)
-            codes[rows], log_total[rows] = drawn, total[: len(drawn)]
+        def draw(rows: slice | Codes, conditional: Floats, _: Floats) -> None:
+            drawn = np.zeros_like(codes[rows])
+            self._kernels.draw(self._index.cliques, *self._strides, conditional, uniform[rows], drawn)
+            codes[rows] = drawn
 
-        self._run_sums(tables, evidence, draw, self._lines)
-        self._check_totals(log_total, evidence)
+        self._check_totals(self._sum_out(tables, evidence, draw), evidence)
         return codes
 
     def marginal_mode(self, tables: Sequence[Floats], evidence: Codes | None = None) -> tuple[Codes, Floats]:
-        """The most probable states of the class variables in `last` together, all others summed out (marginal MAP).
+        """Return the most probable states of the class variables in `last`, the others summed out (marginal MAP).
 
         Returns
         -------
         codes : array of shape (n_rows, K)
-            Only the columns in `last` have a meaning. Ties are broken as in `mode`.
+            Only the columns in `last` are meaningful. Ties are broken as in `mode`.
         log_prob : array of shape (n_rows,)
             Their log probability, together with the evidence.
         """
-        codes, log_best = self._max_product(tables, evidence)
-        self._check_possible(log_best, evidence)
-        return codes, log_best
+        codes, log_best = self._max_product(tables, 1, evidence)
+        return codes[:, 0], log_best
 
     # Sums ---------------------------------------------------------------------------------------------------
 
     def _sum_product(
         self, tables: Sequence[Floats], targets: Sequence[Sequence[int]], evidence: Codes | None
-    ) -> tuple[Floats, Floats]:
-        """Unscaled sums for the targets, side by side, and the log probability of the evidence."""
+    ) -> tuple[list[Floats], Floats]:
+        """Return the distribution of each target, shape (n_rows, cells), and the log probability of the evidence.
+
+        The distributions are zero where the evidence is impossible.
+        """
+        index, n_beliefs = self._targets(targets)
+        answers = [np.empty((len(tables[0]), self._cells(target))) for target in targets]
+
+        def read(rows: slice | Codes, conditional: Floats, belief: Floats) -> None:
+            belief[:] = 0.0
+            self._kernels.distribute(*index, conditional, belief)
+            first = self._n_messages
+            for answer in answers:
+                end = first + answer.shape[1]
+                answer[rows] = belief[first:end].T
+                first = end
+
+        log_total = self._sum_out(tables, evidence, read, n_beliefs)
+        return answers, log_total
+
+    def _normalise(self, answers: Sequence[Floats], targets: Sequence[Sequence[int]]) -> list[Floats]:
+        for answer in answers:
+            answer /= answer.sum(axis=1, keepdims=True)
+        shapes = [tuple(self.sizes[v] for v in target) for target in targets]
+        return [answer.reshape(len(answer), *shape) for answer, shape in zip(answers, shapes, strict=True)]
+
+    def _sum_out(
+        self,
+        tables: Sequence[Floats],
+        evidence: Codes | None,
+        read: Callable[[slice | Codes, Floats, Floats], None],
+        n_beliefs: int = 0,
+    ) -> Floats:
+        """Sum out all class variables and return the log of the total of each row.
+
+        `read(rows, conditional, belief)` is called for each block, and again for the rows in which a product of
+        probabilities underflowed, after these were computed with logarithms.
+        """
         n_rows = check_tables(self.sizes, self.scopes, tables)
-        projection, n_lines = self._projection(targets)
-        out = np.empty((n_rows, sum(self._cells(target) for target in targets)))
-        log_total = np.empty(n_rows)
+        log_total = np.zeros(n_rows)
 
-        def sums(rows: slice | Codes, lines: Floats, logs: bool, lost: Marks) -> None:
-            total, part = np.empty(len(lost)), out[rows]  # a part of it for a slice, a copy for single rows
-            self._kernels.beliefs(self._plan, projection, lines, logs, part, total, lost)
-            log_total[rows] = total[: len(part)]
-            if not isinstance(rows, slice):
-                out[rows] = part
+        def block(rows: slice, buffer: Floats) -> None:
+            lines, conditional, belief = self._split(buffer, rows.stop - rows.start, self.cells, n_beliefs)
+            lost = self._load(tables, evidence, rows, lines, logs=False)
+            self._kernels.collect(*self._index, lines, conditional, log_total[rows], lost)
+            read(rows, conditional, belief)
+            if lost.any():
+                again = rows.start + np.flatnonzero(lost)
+                lines, conditional, belief = self._split(buffer, len(again), self.cells, n_beliefs)
+                self._load(tables, evidence, again, lines, logs=True)
+                total = np.zeros(len(again))
+                self._kernels.collect_log(*self._index, len(self.sizes), lines, conditional, total)
+                log_total[again] = total
+                read(again, conditional, belief)
 
-        self._run_sums(tables, evidence, sums, n_lines if targets else self._lines)
-        return out, log_total
-
-    def _run_sums(
-        self, tables: Sequence[Floats], evidence: Codes | None, run: Callable[..., None], n_lines: int
-    ) -> None:
-        """Run on probabilities, and again on their logarithms for the rows in which that was not enough."""
-
-        def chunk(rows: slice, lines: Floats, lost: Marks) -> None:
-            run(rows, lines, False, lost)
-            again = rows.start + np.flatnonzero(lost[: rows.stop - rows.start])
-            if len(again):
-                run(again, lines, True, self._load(tables, evidence, again, lines, logs=True))
-
-        self._run(tables, evidence, chunk, logs=False, n_lines=n_lines)
+        self._run(block, n_rows, self._n_lines + self.cells + n_beliefs)
+        return log_total
 
     def _check_totals(self, log_total: Floats, evidence: Codes | None) -> None:
-        """The probability of the evidence must not be zero, and without evidence it must be one."""
+        """Raise ValueError if the evidence is impossible, or if the probabilities of a row do not add up to one."""
         if evidence is not None:
             self._check_possible(log_total, evidence)
         wrong = np.abs(log_total) > TOTAL_TOLERANCE
@@ -414,8 +408,8 @@ class JunctionTree:
             with np.errstate(over="ignore"):
                 total = np.exp(log_total[row])
             raise ValueError(
-                f"The probabilities of row {row} add up to {total:.6g} instead of 1: normalise the tables, conditional "
-                "ones for each configuration of the parents."
+                f"tables: the probabilities of row {row} add up to {total:.6g} instead of 1. Normalise each table; a "
+                "conditional table for each configuration of the parents."
             )
 
     def _check_possible(self, log_prob: Floats, evidence: Codes | None) -> None:
@@ -423,27 +417,33 @@ class JunctionTree:
         if impossible.any():
             row = int(np.argmax(impossible))
             if evidence is None or (evidence[row] == NO_EVIDENCE).all():
-                raise ValueError(f"In row {row} every outcome has probability zero.")
+                raise ValueError(f"tables: in row {row} every outcome has probability zero.")
             raise ImpossibleEvidenceError(row)
 
     # Maxima -------------------------------------------------------------------------------------------------
 
-    def _max_product(self, tables: Sequence[Floats], evidence: Codes | None) -> tuple[Codes, Floats]:
-        """The best states of the maximised class variables (0 of the others), and the log of what they are worth."""
+    def _max_product(self, tables: Sequence[Floats], k: int, evidence: Codes | None) -> tuple[Codes, Floats]:
+        """Find the k best outcomes, shape (n_rows, k, K), and the log of the maximum.
+
+        With `last`, only these class variables are maximised; the codes of the others are 0.
+        """
         n_rows = check_tables(self.sizes, self.scopes, tables)
-        codes = np.zeros((n_rows, len(self.sizes)), dtype=np.int64)
-        log_best = np.empty(n_rows)
-        maximise = np.array([not self.last or variable in self.last for variable in self.order])
+        n_summed = len(self.sizes) - len(self.last) if self.last else 0
+        codes, log_best = np.zeros((n_rows, k, len(self.sizes)), dtype=np.int64), np.zeros(n_rows)
 
-        def chunk(rows: slice, lines: Floats, lost: Marks) -> None:
-            total = np.empty(len(lost))
-            self._kernels.mode(self._plan, lines, maximise, TIE_TOLERANCE, codes[rows], total)
-            log_best[rows] = total[: rows.stop - rows.start]
+        def block(rows: slice, buffer: Floats) -> None:
+            lines, conditional = self._split(buffer, rows.stop - rows.start, 0)
+            self._load(tables, evidence, rows, lines, logs=True)
+            self._kernels.collect_log(*self._index, n_summed, lines, conditional, log_best[rows])
+            self._kernels.search(
+                *self._index, *self._strides, n_summed, lines, TIE_TOLERANCE, log_best[rows], codes[rows]
+            )
 
-        self._run(tables, evidence, chunk, logs=True, n_lines=self._belief_lines)
+        self._run(block, n_rows, self._n_lines)
+        self._check_possible(log_best, evidence)
         return codes, log_best
 
-    # Plans --------------------------------------------------------------------------------------------------
+    # Arrays for the kernels ---------------------------------------------------------------------------------
 
     @property
     def _kernels(self) -> ModuleType:
@@ -452,155 +452,149 @@ class JunctionTree:
         return kernels
 
     @cached_property
-    def _plan(self) -> Plan:
-        """The tree in arrays, for the compiled loops."""
-        n_axes = self.width + 1
-        cliques = [self.cliques[variable] for variable in self.order]
-        scope, sizes = np.zeros((len(cliques), n_axes), dtype=np.int64), np.ones((len(cliques), n_axes), dtype=np.int64)
-        message = np.cumsum([0, *(self._cells(clique.separator) for clique in cliques)])
-        conditional = message[-1] + np.cumsum([0, *(self._cells(clique.scope) for clique in cliques)])
-        start, place, is_table, strides = [0], [], [], []
-        for c, clique in enumerate(cliques):
-            scope[c, : len(clique.scope)] = clique.scope
-            sizes[c, : len(clique.scope)] = [self.sizes[v] for v in clique.scope]
-            for i in clique.factors:
-                place.append(self._table_place[i])
-                strides.append(self._strides(self.scopes[i], clique.scope))
-            for child in clique.children:
-                place.append(message[self._position[child]])
-                strides.append(self._strides(self.cliques[child].separator, clique.scope))
-            is_table += [True] * len(clique.factors) + [False] * len(clique.children)
-            start.append(len(place))
-        return self._kernels.Plan(
-            scope=scope,
-            sizes=sizes,
-            width=np.array([len(clique.separator) for clique in cliques]),
-            cells=np.diff(message),
-            n_table_lines=self._table_cells,
-            factor_start=np.array(start),
-            factor_place=np.array(place),
-            factor_is_table=np.array(is_table),
-            factor_strides=np.array(strides),
-            message=message[:-1],
-            conditional=conditional[:-1],
-        )
+    def _index(self) -> Index:
+        """The lines of the factors of each clique: its tables and the messages of its children."""
+        tables = [self._n_messages + place for place in self._table_place]
+        operands = [
+            [(tables[i], self.scopes[i]) for i in clique.factors] + self._child_separators(clique)
+            for clique in self._eliminated
+        ]
+        return self._line_index(operands)
 
-    def _projection(self, targets: Sequence[Sequence[int]]) -> tuple[Projection, int]:
-        """What to sum on the way from the root, and the number of lines that all of it takes."""
-        cliques = [self.cliques[variable] for variable in self.order]
-        belief = self._lines + np.cumsum([0, *(self._cells(clique.separator) for clique in cliques)])
-        end = int(belief[-1])
-        at_home: dict[int, list[tuple[int, Sequence[int]]]] = {}
-        for target in targets:
-            home = self._home(target)
-            at_home.setdefault(home, []).append((end, target))
-            end += self._cells(target)
-        start, place, strides = [0], [], []
-        for clique in cliques:
-            for child in clique.children:
-                place.append(int(belief[self._position[child]]))
-                strides.append(self._strides(self.cliques[child].separator, clique.scope))
-            for first, target in at_home.get(clique.scope[0], []):
-                place.append(first)
-                strides.append(self._strides(target, clique.scope))
-            start.append(len(place))
-        projection = self._kernels.Projection(
-            start=np.array(start),
-            place=np.array(place, dtype=np.int64),
-            strides=np.array(strides, dtype=np.int64).reshape(len(place), self.width + 1),
-            belief=belief[:-1],
-            target=int(belief[-1]),
-        )
-        return projection, end
+    def _targets(self, targets: Sequence[Sequence[int]]) -> tuple[Index, int]:
+        """Return the index of the targets for `distribute` and the number of lines of `belief`."""
+        key = tuple(tuple(target) for target in targets)
+        known = self.__dict__.setdefault("_known_targets", {})
+        found = known.get(key)
+        if found is None:
+            operands, n_lines = [self._child_separators(clique) for clique in self._eliminated], self._n_messages
+            for target in key:
+                operands[self._position[self._home(target)]].append((n_lines, target))
+                n_lines += self._cells(target)
+            found = self._line_index(operands), n_lines
+            if found[0].at.nbytes <= _MAX_KEPT_BYTES:
+                if len(known) >= _MAX_KEPT_TARGETS:
+                    known.clear()
+                known[key] = found
+        return found
+
+    def _child_separators(self, clique: Clique) -> list[tuple[int, Sequence[int]]]:
+        return [(self._message_place[child], self.cliques[child].separator) for child in clique.children]
+
+    def _line_index(self, operands: Sequence[Sequence[tuple[int, Sequence[int]]]]) -> Index:
+        """Return the lines of the operands of each clique, given as first line and scope."""
+        cells = [self._cells(clique.separator) for clique in self._eliminated]
+        at = np.empty(sum(n * len(here) for n, here in zip(cells, operands, strict=True)), dtype=np.int64)
+        cliques: list[tuple[int, ...]] = []
+        step: list[int] = []
+        n_at = n_cells = 0
+        for clique, n, here in zip(self._eliminated, cells, operands, strict=True):
+            variable, *separator = clique.scope
+            cliques.append((self.sizes[variable], n, len(here), len(step), n_at, n_cells))
+            lines = at[n_at : n_at + n * len(here)].reshape(n, len(here))
+            for column, (first, scope) in enumerate(here):
+                strides, grid = self._strides_of(scope), np.array(first)
+                for v in separator:
+                    grid = np.add.outer(grid, strides.get(v, 0) * np.arange(self.sizes[v]))
+                lines[:, column] = grid.ravel()
+                step.append(strides.get(variable, 0))
+            n_at += lines.size
+            n_cells += n * self.sizes[variable]
+        return self._kernels.Index(np.array(cliques), at, np.array(step, dtype=np.int64))
+
+    @cached_property
+    def _strides(self) -> tuple[Codes, Codes]:
+        """The scope of each clique and the strides of its separator's configurations, padded; shape (K, width + 1)."""
+        scope, stride = np.zeros((2, len(self.order), self.width + 1), dtype=np.int64)
+        for c, clique in enumerate(self._eliminated):
+            scope[c, : len(clique.scope)] = clique.scope
+            stride[c, 1 : len(clique.scope)] = list(self._strides_of(clique.separator).values())[::-1]
+        return scope, stride
 
     def _home(self, target: Sequence[int]) -> int:
-        """The smallest clique that has all class variables of the target; of equals, the first one eliminated."""
+        """Return the smallest clique with all class variables of the target; of equals, the first one eliminated."""
         homes = [v for v in self.order if set(target) <= set(self.cliques[v].scope)]
         if not homes:
-            raise ValueError(f"No clique has all of {tuple(target)}: give them in together.")
+            raise ValueError(f"No clique has all of the class variables {tuple(target)}: add them to together.")
         return min(homes, key=lambda v: self._cells(self.cliques[v].scope))
 
-    def _strides(self, axes: Sequence[int], scope: Sequence[int]) -> list[int]:
-        """How far apart, in an array with these axes, neighbouring states of each class variable of a clique are."""
-        strides, step = dict.fromkeys(scope, 0), 1
-        for variable in reversed(axes):
+    def _strides_of(self, scope: Sequence[int]) -> dict[int, int]:
+        """Return the number of cells from each class variable's state to the next in a table with this scope."""
+        strides, step = {}, 1
+        for variable in reversed(scope):
             strides[variable] = step
             step *= self.sizes[variable]
-        return [*strides.values(), *[0] * (self.width + 1 - len(scope))]
+        return strides
 
     # Rows ---------------------------------------------------------------------------------------------------
 
-    def _run(
-        self,
-        tables: Sequence[Floats],
-        evidence: Codes | None,
-        work_on: Callable[[slice, Floats, Marks], None],
-        logs: bool,
-        n_lines: int,
-    ) -> None:
-        """Work on all rows, in chunks of blocks, by as many threads as there are cores and as the budget allows.
+    def _run(self, work: Callable[[slice, Floats], None], n_rows: int, n_lines: int) -> None:
+        """Work on all rows in blocks, in threads if there are many rows.
 
-        A row is never mixed with another, so its bits do not depend on chunks or threads.
+        Rows are independent, so neither the blocks nor the threads change a result.
         """
-        n_rows = len(tables[0])
-        block, n_blocks, n_threads = self._schedule(n_rows, n_lines)
-        step = block * n_blocks
-        chunks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        block, n_threads = self._schedule(n_rows, n_lines)
+        blocks = [slice(start, min(start + block, n_rows)) for start in range(0, n_rows, block)]
+        run_chunks(work, blocks, n_lines * block, n_threads)
 
-        def chunk(rows: slice, lines: Floats) -> None:
-            work_on(rows, lines, self._load(tables, evidence, rows, lines, logs))
-
-        run_chunks(chunk, chunks, (n_blocks * self._table_cells + n_lines, block), n_threads)
-
-    def _schedule(self, n_rows: int, n_lines: int) -> tuple[int, int, int]:
-        """Rows of a block, blocks of a chunk, and threads."""
+    def _schedule(self, n_rows: int, n_lines: int) -> tuple[int, int]:
+        """Return the number of rows in a block and the number of threads."""
         from numba import config
 
         n_threads = min(config.NUMBA_NUM_THREADS, max(1, self.memory_budget // (_BLOCK_ROWS[0] * self.bytes_per_row)))
         if n_rows * (self.cells + self._table_cells) < _WORK_FOR_THREADS:
             n_threads = 1
         affordable = self.memory_budget // (n_threads * self.bytes_per_row)
-        share = -(-n_rows // n_threads)
-        block = max(_BLOCK_BYTES // (8 * (n_lines + self._table_cells)), _BLOCK_ROWS[0])
-        block = max(1, min(block, _BLOCK_ROWS[1], affordable, share))
-        n_blocks = min(_CHUNK_BYTES // (8 * self._table_cells * block), affordable // block, -(-share // block))
-        return block, max(1, n_blocks), n_threads
+        block = min(max(_BLOCK_BYTES // (8 * n_lines), _BLOCK_ROWS[0]), _BLOCK_ROWS[1])
+        return max(1, min(block, affordable, -(-n_rows // n_threads))), n_threads
+
+    def _split(self, buffer: Floats, n_rows: int, *n_lines: int) -> list[Floats]:
+        """Split a buffer into messages and tables, and matrices with these numbers of lines."""
+        parts, first = [], 0
+        for n in (self._n_lines, *n_lines):
+            parts.append(buffer[first : first + n * n_rows].reshape(n, n_rows))
+            first += n * n_rows
+        return parts
 
     def _load(
         self, tables: Sequence[Floats], evidence: Codes | None, rows: slice | Codes, lines: Floats, logs: bool
     ) -> Marks:
-        """Read the tables of these rows into blocks; marks the rows with a probability too small for a number."""
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        width = lines.shape[1]
-        lost = np.zeros(-(-n_rows // width) * width, dtype=bool)
+        """Read the tables of these rows; return in which rows a probability underflows."""
+        loaded = lines[self._n_messages :]
+        lines[-1] = 0.0
         for i, table in enumerate(tables):
-            flat = np.ascontiguousarray(table[rows], dtype=np.float64).reshape(n_rows, -1)
-            place = self._table_place[i]
-            if self._kernels.load(flat, place, self._table_cells, TOTAL_TOLERANCE, logs, lines, lost):
-                raise ValueError(f"tables[{i}] holds NaN or a probability above one: give log probabilities.")
+            first, end = self._table_place[i : i + 2]
+            loaded[first:end] = table[rows].reshape(-1, end - first).T
+        if not loaded.max() <= TOTAL_TOLERANCE:
+            for i, table in enumerate(tables):
+                if not table[rows].max() <= TOTAL_TOLERANCE:
+                    raise ValueError(f"tables[{i}] holds NaN or a probability above one: give log probabilities.")
+        lost = np.zeros(lines.shape[1], dtype=bool)
+        log_tiny = np.log(self._kernels.TINY)
+        if not logs and loaded.min() < log_tiny:
+            lost = ((loaded < log_tiny) & (loaded > -np.inf)).any(axis=0)
         if evidence is not None:
-            self._enter_evidence(evidence[rows], lines, -np.inf if logs else 0.0)
+            self._enter_evidence(evidence[rows], loaded)
+        if not logs:
+            with np.errstate(under="ignore"):
+                np.exp(loaded, out=loaded)
         return lost
 
-    def _enter_evidence(self, evidence: Codes, lines: Floats, zero: float) -> None:
-        """Set what contradicts the evidence to zero, in one factor of each class variable that is known somewhere."""
+    def _enter_evidence(self, evidence: Codes, loaded: Floats) -> None:
+        """Set what contradicts the evidence to probability zero, in one factor of each known class variable."""
         for variable in np.flatnonzero((evidence != NO_EVIDENCE).any(axis=0)).tolist():
             factor = self._evidence_factors[variable]
-            scope = self.scopes[factor]
-            stride = self._cells(scope[scope.index(variable) + 1 :])
-            states = np.arange(self._cells(scope)) // stride % self.sizes[variable]
-            known = np.ascontiguousarray(evidence[:, variable])
-            self._kernels.observe(known, states, self._table_place[factor], self._table_cells, zero, lines)
+            stride = self._strides_of(self.scopes[factor])[variable]
+            first, end = self._table_place[factor : factor + 2]
+            states = np.arange(end - first) // stride % self.sizes[variable]
+            known = evidence[:, variable]
+            np.copyto(loaded[first:end], -np.inf, where=(states[:, None] != known) & (known != NO_EVIDENCE))
 
 
-def _sorted(codes: Codes, log_prob: Floats, modes: Codes) -> tuple[Codes, Floats]:
-    """Outcomes by descending log probability, then by their codes, the mode first."""
+def _sorted(codes: Codes, log_prob: Floats) -> tuple[Codes, Floats]:
+    """Sort outcomes by descending log probability, then by their codes; the first (the mode) stays first."""
     n_rows, k, n_variables = codes.shape
-    is_mode = (codes == modes[:, None]).all(axis=2)
-    crowded = ~is_mode.any(axis=1)  # more outcomes than fit are as probable as the mode
-    codes[crowded, -1], log_prob[crowded, -1], is_mode[crowded, -1] = modes[crowded], log_prob[crowded, 0], True
     flat = codes.reshape(-1, n_variables)
-    rows = np.repeat(np.arange(n_rows), k)
-    order = np.lexsort((*flat.T[::-1], -log_prob.ravel(), ~is_mode.ravel(), rows))
-    codes, log_prob = flat[order].reshape(codes.shape), log_prob.ravel()[order].reshape(n_rows, k)
-    return codes, log_prob
+    rows, later = np.divmod(np.arange(n_rows * k), k)
+    order = np.lexsort((*flat.T[::-1], -log_prob.ravel(), later > 0, rows))
+    return flat[order].reshape(codes.shape), log_prob.ravel()[order].reshape(n_rows, k)
