@@ -179,7 +179,7 @@ def test_one_mistake_is_forgiven_in_a_large_space(monkeypatch):
     lowest = 1 - balls.reshape(n_rows, -1).max(axis=1)
     distribution = JointDistribution(States(sizes), parents, tables)
     np.testing.assert_allclose(choose(distribution, "sub-exact").expected_loss, lowest, atol=1e-9)
-    monkeypatch.setattr("pmdc.decisions.outcome_search._MOST_OUTCOMES", 100)
+    monkeypatch.setattr("pmdc.decisions.outcome_search._MAX_OUTCOMES", 100)
     choice = choose(distribution, "sub-exact")
     own = 1 - balls.reshape(n_rows, -1)[np.arange(n_rows), truth.index_of(choice.codes)]
     np.testing.assert_allclose(choice.expected_loss, own, atol=1e-9)

@@ -126,10 +126,10 @@ def test_a_model_without_matplotlib_is_a_table(model, monkeypatch):
 
 
 def test_a_graph_that_is_too_large_is_a_table(model, monkeypatch):
-    monkeypatch.setattr(html, "MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(html, "MAX_CHARACTERS", 1000)
     assert "<table>" in own_part(model)
-    monkeypatch.setattr(html, "MOST_CHARACTERS", 10**6)
-    monkeypatch.setattr(html, "_MOST_NODES", 2)
+    monkeypatch.setattr(html, "MAX_CHARACTERS", 10**6)
+    monkeypatch.setattr(html, "_MAX_NODES", 2)
     assert "<table>" in own_part(model)
 
 

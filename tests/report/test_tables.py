@@ -68,7 +68,7 @@ def test_too_many_configurations_leave_out_the_least_probable_and_say_so(joint):
     np.testing.assert_allclose(ax.images[0].get_array(), np.exp(joint.log_tables[2][0]).reshape(12, 2)[shown])
     assert labels(ax.yaxis) == [f"{'uvw'[i // 4]} · {'pqrs'[i % 4]}" for i in shown]
     share = f"{100 * weight[shown].sum():.0f} %"
-    assert ax.get_xlabel() == f"the 5 most probable of 12 configurations, together {share}; 7 are left out"
+    assert ax.get_xlabel() == f"the 5 most probable of 12 configurations ({share} in total)"
     assert joint.plot_table("c", max_rows=12).get_xlabel() == ""
 
 

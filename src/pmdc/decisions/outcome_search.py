@@ -16,7 +16,7 @@ from pmdc.inference.evidence import NO_EVIDENCE
 
 _CELLS = 2**22
 """Numbers that a table over all outcomes of some rows may have at once."""
-_MOST_OUTCOMES = 2**18
+_MAX_OUTCOMES = 2**18
 """Up to so many outcomes the balls of all are compared."""
 _MOST_CALLS = 2**20
 """Pairs of outcomes for which a function may be called one by one."""
@@ -35,7 +35,7 @@ class SubExactLoss(Loss):
     """
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        if distribution.n_outcomes <= _MOST_OUTCOMES:
+        if distribution.n_outcomes <= _MAX_OUTCOMES:
             return _as_known(distribution, self._among_all(distribution))
         sizes = distribution.class_table.sizes
         n_rows = len(distribution)

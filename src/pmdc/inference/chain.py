@@ -17,7 +17,7 @@ from pmdc.table.features import Features
 _MOST_BYTES = 2**31
 """The most memory that the outcomes of one batch may take."""
 
-MOST_OUTCOMES = 100_000
+MAX_OUTCOMES = 100_000
 """A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
 
 _BATCH_CELLS = 2**24
@@ -70,10 +70,10 @@ class ChainDistribution(BaseDistribution):
         if self._enumerated is None:
             sizes = self._chain.sizes
             count = math.prod(sizes)
-            if count > MOST_OUTCOMES:
+            if count > MAX_OUTCOMES:
                 raise ValueError(
                     f"this chain has {count:.3g} outcomes; it is exact only by enumerating them, which is done up to "
-                    f"{MOST_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
+                    f"{MAX_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
                 )
             if 8 * count * len(self) > _MOST_BYTES:
                 raise ValueError(

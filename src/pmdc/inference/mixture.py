@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.inference.base import BaseDistribution, ClassTable
-from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
+from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
 from pmdc.inference.evidence import NO_EVIDENCE
 from pmdc.inference.outcomes import OutcomeDistribution
 
@@ -59,11 +59,11 @@ class MixtureDistribution(BaseDistribution):
         return codes
 
     def _is_small(self) -> bool:
-        small = math.prod(self.class_table.sizes) <= MOST_OUTCOMES
+        small = math.prod(self.class_table.sizes) <= MAX_OUTCOMES
         if not small and self._n_samples is None:
             raise ValueError(
                 f"this ensemble has {math.prod(self.class_table.sizes):.3g} outcomes; it is exact only by enumerating "
-                f"them, which is done up to {MOST_OUTCOMES}. Use predict(X, loss='vote'), log_prob or sample, or set "
+                f"them, which is done up to {MAX_OUTCOMES}. Use predict(X, loss='vote'), log_prob or sample, or set "
                 "n_samples for an estimate."
             )
         return small
