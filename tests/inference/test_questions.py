@@ -235,7 +235,7 @@ def test_evidence_adds_up(distribution):
     posterior = distribution.given({"B": ["s0", "s1"]}).given({"A": "s1"})
     np.testing.assert_array_equal(posterior.mode_codes()[0], [[1, 0], [1, 1]])
     np.testing.assert_allclose(posterior.entropy(), 0.0, atol=1e-12)
-    with pytest.raises(ImpossibleEvidenceError, match="in row 1 the evidence contradicts what was known before"):
+    with pytest.raises(ImpossibleEvidenceError, match="in row 1 the evidence contradicts earlier evidence"):
         distribution.given({"B": ["s0", "s1"]}).given({"B": "s0"})
 
 
@@ -286,7 +286,7 @@ def test_more_outcomes_than_there_are(distribution):
 def test_names_that_are_wrong(distribution):
     with pytest.raises(ValueError, match="variables names 'Q'"):
         distribution.marginal("Q")
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match=r"variables=\["):
         distribution.marginal(["A", "A"])
     with pytest.raises(ValueError, match="no class variable in common"):
         distribution.mutual_information("A", ["A", "B"])

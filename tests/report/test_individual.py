@@ -181,7 +181,7 @@ def test_rows_that_are_not_there_are_refused(row):
 
 
 def test_the_message_tells_how_many_rows_there_are():
-    with pytest.raises(ValueError, match="row=3, but there are 3 rows, counted from 0"):
+    with pytest.raises(ValueError, match="row=3, but there are 3 rows"):
         chain_of_two().plot(3)
 
 
