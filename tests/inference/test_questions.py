@@ -242,13 +242,13 @@ def test_evidence_adds_up(distribution):
 @pytest.mark.parametrize(
     ("evidence", "complaint"),
     [
-        ({"C": "s0"}, "given names 'C', which is no class variable; there are 'A', 'B'"),
+        ({"C": "s0"}, "given names 'C'.*'A', 'B'"),
         ({"B": "s7"}, "class variable 'B': 's7' is not among its states 's0', 's1'"),
         ({"B": ["s0", "s7"]}, "class variable 'B', row 1: 's7' is not among"),
-        ({"B": np.array([["s0"], ["s0"]])}, r"given\['B'\] is a ndarray of 2 dimension.*a list with one for each row"),
-        ({"B": {0: "s0", 1: "s0"}}, r"given\['B'\] is a dict.*one state for all rows"),
+        ({"B": np.array([["s0"], ["s0"]])}, r"given\['B'\] is of type ndarray with 2 dimension"),
+        ({"B": {0: "s0", 1: "s0"}}, r"given\['B'\] is of type dict"),
         ({"B": ["s0"]}, r"given\['B'\] has 1 values, but there are 2 rows"),
-        ([[None, "s0"]], "given has 1 rows, but there are 2"),
+        ([[None, "s0"]], "given has 1 rows.* 2"),
         ([[None, "s0"], ["s9", "s0"]], "class variable 'A', row 1: 's9' is not among"),
     ],
 )
