@@ -78,7 +78,7 @@ def test_a_tiny_coverage_gives_the_smallest_set(coverage):
 @pytest.mark.parametrize(("unseen", "coverage", "expected"), [(0.1, 0.8, 0.8), (0.36, 0.95, 0.64)])
 @pytest.mark.parametrize("kind", ["outcomes", "variables"])
 def test_coverage_with_states_never_seen_in_training(kind, unseen, coverage, expected):
-    """Such rows have an infinite rank; only if they are more than 1 - coverage, the coverage is lost."""
+    """Such rows have an infinite rank; coverage is lost only if their share exceeds 1 - coverage."""
     rng = np.random.default_rng(0)
     n, repetitions = 199, 100
     n_rows = (n + 1) * repetitions
@@ -100,7 +100,7 @@ def test_coverage_with_states_never_seen_in_training(kind, unseen, coverage, exp
 
 @pytest.mark.parametrize("kind", ["outcomes", "variables"])
 def test_calibrated_sets_hold_the_truth_often_enough(kind):
-    """The guarantee is for any model: here one that is quite wrong, with probabilities of a far too sharp network.
+    """The guarantee does not depend on the probabilities of the model, which are far too extreme here.
 
     With n held-out rows, the coverage over many repetitions lies between c and c + 1 / (n + 1), if ranks have no ties.
     """
@@ -215,7 +215,7 @@ def test_as_many_outcomes_as_are_allowed():
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8])
 def test_equally_probable_outcomes(coverage):
-    """All 128 outcomes are equally probable by the model: none can be left out without favour."""
+    """All 128 outcomes are equally probable according to the model, so a set must have all or none of them."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     Y = np.array([[int(bit) for bit in np.binary_repr(i % 128, 7)] for i in range(512)])

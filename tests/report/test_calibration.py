@@ -1,4 +1,4 @@
-"""The calibration of a model on rows that it has not seen."""
+"""Calibration plots on held-out rows."""
 
 import matplotlib
 

@@ -1,4 +1,4 @@
-"""The graphs of several models as one."""
+"""The consensus of the graphs of several models."""
 
 import matplotlib
 

@@ -1,4 +1,4 @@
-"""Graphs written to files come back as they were."""
+"""Graphs written to files are the same when read back."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The picture of a graph shows every node and edge, where the layout says, and tells the kinds apart."""
+"""The picture of a graph shows every node and edge at its place in the layout, and the kinds of nodes."""
 
 import io
 import sys

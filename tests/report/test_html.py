@@ -1,4 +1,4 @@
-"""What notebooks show is small, whole in itself and harmless."""
+"""HTML for notebooks is small, self-contained and safe."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The network of one row shows the marginals, what is predicted and what is known."""
+"""The picture of one row shows marginals, predicted states and evidence."""
 
 import io
 from itertools import combinations

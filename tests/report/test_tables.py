@@ -1,4 +1,4 @@
-"""The heat map of a conditional table has its numbers, readable, and says what it leaves out."""
+"""The heat map of a conditional table shows its numbers, and a note if it is cut."""
 
 import matplotlib
 

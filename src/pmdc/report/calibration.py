@@ -78,22 +78,22 @@ def plot_calibration(
     if len(truth) != len(proba[0]):
         raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must have the same number.")
 
-    def bins(name: str, variables: list[int]) -> tuple[str, Reliability]:
+    def curve(name: str, variables: list[int]) -> tuple[str, Reliability]:
         data = truth[:, variables], [proba[k] for k in variables], [range(proba[k].shape[1]) for k in variables]
         options = {"n_bins": n_bins, "sample_weight": sample_weight}
         # The number comes first because matplotlib hides labels that begin with an underscore, as a name may.
         return f"{expected_calibration_error(*data, **options):.3f}  {name}", reliability(*data, **options)
 
     names = [printable(name) for name in model.class_names_]
-    each = [bins(name, [k]) for k, name in enumerate(names)]
-    label, together = bins("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
+    each = [curve(name, [k]) for k, name in enumerate(names)]
+    label, pooled = curve("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
     new_figure = ax is None
     if ax is None:
         ax = pyplot_figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
     edges = np.linspace(0, 1, n_bins + 1)
     ax.bar(
         edges[:-1],
-        together.weight,
+        pooled.weight,
         np.diff(edges),
         align="edge",
         color=(GREY, 0.15),
@@ -102,16 +102,12 @@ def plot_calibration(
         label="share of all predictions",
     )
     if len(names) > _MAX_CURVES:
-        before = len(ax.lines)
-        draw_curves(ax, each, colours=[LIGHT_GREY], linewidth=1.0, points=False)
-        for line in ax.lines[before:-1]:
-            line.set_label("_")
-        ax.lines[-1].set_label(f"each of {len(names)} class variables")
+        labels = ["_"] * (len(names) - 1) + [f"each of {len(names)} class variables"]  # "_" is not in the legend
+        curves = [(label, bins) for label, (_, bins) in zip(labels, each, strict=True)]
+        draw_curves(ax, curves, colours=[LIGHT_GREY], linewidth=1.0, points=False)
     elif len(names) > 1:
         draw_curves(ax, each)
-    draw_curves(
-        ax, [(label, together)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1
-    )
+    draw_curves(ax, [(label, pooled)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1)
     legend: Any = ax.get_legend()
     if new_figure:  # place the legend beside the curves
         legend.set_loc("upper left")
