@@ -34,7 +34,7 @@ from reporting import publish
 from pmdc import GBNC
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.datasets import load, make_network
-from pmdc.inference.chain import MOST_OUTCOMES
+from pmdc.inference.chain import MAX_OUTCOMES
 from pmdc.learners import Logistic
 
 FIRST_HALF = ("enb", "voice", "flare1", "flags", "wqanimals", "wqplants", "belae", "oes97")
@@ -149,7 +149,7 @@ def evaluate(model: Any, data: Any, fold: int) -> dict[str, float]:
 
 def _losses(model: Any, data: Any) -> tuple[str, str]:
     outcomes = math.prod(len(data.Y[name].cat.categories) for name in data.Y)
-    if isinstance(model, ClassifierChain) and outcomes > MOST_OUTCOMES:
+    if isinstance(model, ClassifierChain) and outcomes > MAX_OUTCOMES:
         return "greedy", "greedy"
     return "hamming", "subset"
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures.md, by the page's own code: it is run, and where the page shows a picture, it is saved.
+"""Draw the pictures of docs/pictures.md by running the code of the page.
 
 python examples/pictures.py --out docs/images
 """
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "pictures.md"
 
 
 def run(out):
-    """Run the examples of the page, save a picture wherever it shows one, and return how many examples failed."""
+    """Run the examples of the page, save its pictures, and return the number of failed examples."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     examples, names = [], {}
 
@@ -44,7 +44,7 @@ def main():
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     if run(out):
-        raise SystemExit("some examples of the page do not say what they show")
+        raise SystemExit("some examples of docs/pictures.md failed")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pictures of docs/questions.md: one model, one respondent, many questions.
+"""Draw the pictures of docs/questions.md.
 
 python examples/ten_questions.py --out docs/images
 """
@@ -22,11 +22,11 @@ BLUE, ORANGE, GREY = "#3b6fb6", "#d9822b", "#c9ced6"
 
 
 def learn():
-    """The model, and the distribution of one respondent whom it has not seen."""
+    """Return the joint distribution of one held-out voter."""
     survey = load_election(levels=3)
     seen = np.arange(len(survey.X)) % 3 > 0
     model = GBNC(Logistic(), criterion="bic", conditioning="partition").fit(survey.X[seen], survey.Y[seen])
-    return model, model.predict_joint(survey.X.iloc[[39]])
+    return model.predict_joint(survey.X.iloc[[39]])
 
 
 def draw_marginals(joint, axes, label=None, offset=0.0, colour=BLUE, width=0.7):
@@ -42,11 +42,11 @@ def draw_marginals(joint, axes, label=None, offset=0.0, colour=BLUE, width=0.7):
 
 
 def marginals(joint, path):
-    """Two decisions: the best state of each class variable, and the most probable outcome."""
+    """Draw two predictions: the most probable state of each class variable, and the most probable outcome."""
     fig, axes = plt.subplots(1, 5, figsize=(10, 2.6), sharey=True)
     draw_marginals(joint, axes, colour=GREY)
     for loss, marker, colour, label in (
-        ("hamming", "v", BLUE, "best state of each class variable"),
+        ("hamming", "v", BLUE, "most probable state of each class variable"),
         ("subset", "D", ORANGE, "most probable outcome"),
     ):
         codes = joint.class_table.encode(joint.decide(loss).outcome)[0]
@@ -59,7 +59,7 @@ def marginals(joint, path):
 
 
 def top(joint, path):
-    """The most probable outcomes."""
+    """Draw the most probable outcomes."""
     best = joint.top(8)
     fig, ax = plt.subplots(figsize=(8, 3))
     labels = [" · ".join(outcome) for outcome in best.outcomes[0]]
@@ -75,10 +75,10 @@ def top(joint, path):
 
 
 def pair(joint, path):
-    """The joint distribution of two class variables."""
+    """Draw the joint distribution of two class variables."""
     table = joint.marginal(["vote", "self"])[0]
     fig, ax = plt.subplots(figsize=(4.6, 2.6))
-    ax.imshow(table, cmap="Blues", vmin=0, vmax=table.max() * 1.3)
+    ax.imshow(table, cmap="Blues", vmin=0, vmax=table.max() * 2)
     names = joint.class_table.names
     ax.set_xticks(range(3), [str(s) for s in joint.class_table.states[names.index("self")]])
     ax.set_yticks(range(2), [str(s) for s in joint.class_table.states[names.index("vote")]])
@@ -90,17 +90,17 @@ def pair(joint, path):
 
 
 def what_if(joint, path):
-    """All class variables before and after one of them is known."""
+    """Draw the marginals without and with evidence."""
     fig, axes = plt.subplots(1, 5, figsize=(10, 2.6), sharey=True)
-    draw_marginals(joint, axes, "nothing known", -0.2, GREY, 0.38)
-    draw_marginals(joint.given({"party": "Republican"}), axes, "party: Republican", 0.2, ORANGE, 0.38)
+    draw_marginals(joint, axes, "without evidence", -0.2, GREY, 0.38)
+    draw_marginals(joint.given({"party": "Republican"}), axes, "given party = Republican", 0.2, ORANGE, 0.38)
     axes[0].set_ylabel("probability")
     axes[2].legend(loc="upper center", bbox_to_anchor=(0.5, 1.45), ncols=2, frameon=False, fontsize=9)
     save(fig, path)
 
 
 def information(joint, path):
-    """How much each class variable says about each other one."""
+    """Draw the mutual information of all pairs of class variables."""
     names = joint.class_table.names
     table = np.full((5, 5), np.nan)
     for i, one in enumerate(names):
@@ -108,12 +108,13 @@ def information(joint, path):
             if i != j:
                 table[i, j] = joint.mutual_information(one, other)[0]
     fig, ax = plt.subplots(figsize=(4.2, 3.4))
-    ax.imshow(table, cmap="Blues", vmin=0, vmax=np.nanmax(table) * 1.3)
+    ax.imshow(table, cmap="Blues", vmin=0, vmax=np.nanmax(table) * 2)
     for (i, j), value in np.ndenumerate(table):
         if i != j:
             ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8)
     ax.set_xticks(range(5), names)
     ax.set_yticks(range(5), names)
+    ax.set_title("mutual information (nats)", fontsize=10)
     save(fig, path)
 
 
@@ -127,7 +128,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    _, joint = learn()
+    joint = learn()
     for draw in (marginals, top, pair, what_if, information):
         draw(joint, out / f"questions-{draw.__name__.replace('_', '-')}.png")
 

@@ -332,7 +332,7 @@ def test_an_unknown_state_has_probability_zero():
         ([np.full((2, 2), 0.5), np.full((2, 2), 0.4)], [[0, 1]] * 2, r"proba\[1\], row 0 is \[0.4, 0.4\].*add up"),
         ([np.full((2, 2), 0.5), np.full((2, 2), np.nan)], [[0, 1]] * 2, r"proba\[1\], row 0"),
         ([np.full((2, 2), 0.5), np.array([[1.5, -0.5]] * 2)], [[0, 1]] * 2, r"proba\[1\], row 0.*negative"),
-        ([np.full((2, 2), 0.5), np.full((2, 2), "a")], [[0, 1]] * 2, r"proba\[1\] must be an array of probabilities"),
+        ([np.full((2, 2), 0.5), np.full((2, 2), "a")], [[0, 1]] * 2, r"proba\[1\] must be an array"),
     ],
 )
 def test_bad_probabilities(proba, classes, words):
@@ -388,10 +388,22 @@ def test_joint_with_unknown_states_and_frames_in_another_order():
     assert 0 <= joint_calibration_error(strange, distribution) <= 1
 
 
+@pytest.mark.parametrize(("truth", "expected"), [("other", 0.0), ("strange", 1.0)])
+def test_an_unknown_prediction_is_right_only_if_it_is_the_truth(truth, expected):
+    """Its confidence is 0, so the calibration error is the accuracy."""
+    pd = pytest.importorskip("pandas")
+    fitted = pd.DataFrame({"a": ["x", "y"], "b": ["u", "v"]})
+    distribution = OutcomeDistribution(ClassTable.fit(fitted), [[0, 0]], np.zeros((1, 1)), [0.0])
+    y_true = pd.DataFrame({"b": [truth], "a": ["x"]})
+    for y_pred in (pd.DataFrame({"a": ["x"], "b": ["strange"]}), [["x", "strange"]]):
+        with pytest.warns(UserWarning, match="'b': 1 row"):
+            assert joint_calibration_error(y_true, distribution, y_pred=y_pred) == expected
+
+
 def test_bad_distributions():
     model = GBNC(GaussianNB()).fit(X, Y)
     for function in [joint_log_loss, joint_calibration_error]:
-        with pytest.raises(TypeError, match="distribution is of type list: give what predict_joint returns"):
+        with pytest.raises(TypeError, match="distribution is of type list: .*predict_joint"):
             function(Y, model.predict_proba(X))
         with pytest.raises(ValueError, match="has 159 row"):
             function(Y[1:], model.predict_joint(X))

@@ -147,9 +147,9 @@ def test_containers_and_types_of_states_do_not_matter():
 
 def test_a_rare_state_warns_once():
     Y = pd.DataFrame({"a": ["x"] * 18 + ["y"] * 2, "b": [0, 1] * 10, "c": [True] * 16 + [False] * 4})
-    with pytest.warns(UserWarning, match="'a', state 'y' has fewer rows .2. than n_splits=5; so have 1 other") as told:
+    with pytest.warns(UserWarning, match="'a', state 'y' .*(2).* n_splits=5.* 1 other") as record:
         list(MultiStratifiedKFold(5).split(Y, Y))
-    assert len(told) == 1
+    assert len(record) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(MultiStratifiedKFold(2).split(Y, Y))

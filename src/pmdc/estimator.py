@@ -370,6 +370,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
         return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
 
+    def to_networkx(self) -> networkx.DiGraph:
+        """Return the graph of the fitted model, for `pmdc.report.draw_graph`; ValueError if it has no graph."""
+        check_is_fitted(self)
+        return self._own_graph()
+
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw what depends on what: the graph of the model, the same for all rows.
 
@@ -395,8 +400,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         from pmdc.report import draw_graph
 
-        check_is_fitted(self)
-        return draw_graph(self._own_graph(), ax, title=title)
+        return draw_graph(self.to_networkx(), ax, title=title)
 
     def _html_repr(self) -> str:
         """What notebooks show: scikit-learn's diagram, and the graph once there is one."""

@@ -1,4 +1,4 @@
-"""Splitting tables with several class variables into folds: `MultiStratifiedKFold`."""
+"""Cross-validation folds stratified by several class variables: `MultiStratifiedKFold`."""
 
 from __future__ import annotations
 
@@ -20,31 +20,30 @@ __all__ = ["MultiStratifiedKFold"]
 
 
 class MultiStratifiedKFold(BaseCrossValidator):
-    """Folds in which each state of each class variable has the same share, as far as possible.
+    """K-fold cross-validator that balances the states of all class variables over the folds.
 
-    Every row is in the test part of exactly one fold, and the sizes of the test parts differ by at most one.
+    Every row is in exactly one test fold, and the sizes of test folds differ by at most one.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds, at least 2.
     shuffle : bool, default=False
-        Whether to visit the rows in random order. The folds are balanced either way.
+        Whether to process the rows in random order. The folds are balanced in both cases.
     random_state : int, RandomState or None, default=None
-        The order of the rows with ``shuffle=True``; give an integer for the same folds every time.
+        The order of the rows with ``shuffle=True``; pass an integer for reproducible folds.
 
     Notes
     -----
     This is iterative stratification (Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data",
-    2011) for class variables with any number of states. The state with the fewest rows left is dealt out first, as it
-    can be spoiled most easily: each of its rows goes to the fold that has the fewest rows of this state. Of several
-    such folds it goes to the one that is poorest in the other states of the row and in its pairs of states, each
-    counted relative to its number in the whole table (compare the second-order variant of Szymański and Kajdanowicz,
-    2017). Then follows the state with the fewest rows that are still left, and so on. A fold that is full takes no
-    more rows.
+    2011) for class variables with any number of states. The state with the fewest remaining rows is distributed first,
+    because it is the hardest to balance: each of its rows goes to the fold with the fewest rows of this state. Ties go
+    to the fold with the smallest shares of the other states of the row and of its pairs of states, relative to their
+    numbers in the whole table (compare the second-order variant of Szymański and Kajdanowicz, 2017). This is repeated
+    with the next state. A full fold takes no more rows.
 
-    The cost is ``n_splits`` times the squared number of all states in memory, and for each row the squared number of
-    class variables in time.
+    Memory grows with ``n_splits`` times the squared total number of states, time with the number of rows times the
+    squared number of class variables.
 
     Examples
     --------
@@ -63,23 +62,23 @@ class MultiStratifiedKFold(BaseCrossValidator):
             raise ValueError(f"shuffle={shuffle!r} must be True or False.")
         if random_state is not None and not shuffle:
             raise ValueError(
-                f"random_state={random_state!r} has no effect with shuffle=False: set shuffle=True or leave it out."
+                f"random_state={random_state!r} has no effect with shuffle=False: set shuffle=True or omit it."
             )
         self.n_splits = int(n_splits)
         self.shuffle = shuffle
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of folds; the arguments are not used."""
+        """Return the number of folds; the arguments are ignored."""
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Codes, Codes]]:
-        """The rows for training and for testing of each fold.
+        """Yield the training and test rows of each fold.
 
         Parameters
         ----------
         X : table with as many rows as y
-            Only its number of rows is looked at.
+            Only the number of rows is used.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables.
         groups : ignored
@@ -88,64 +87,64 @@ class MultiStratifiedKFold(BaseCrossValidator):
         Yields
         ------
         train, test : arrays of int
-            Indices of rows, ascending.
+            Indices of rows, in ascending order.
         """
         if y is None:
             raise ValueError("y is None: MultiStratifiedKFold needs the class variables to balance the folds.")
         if groups is not None:
             warnings.warn("groups is ignored by MultiStratifiedKFold.", UserWarning, stacklevel=2)
-        indexable(X, y)  # refuses different numbers of rows
+        indexable(X, y)  # raises an error for different numbers of rows
         table = ClassTable.fit(y, type(self).__name__)
         codes = table.encode(y)
         if self.n_splits > len(codes):
             raise ValueError(
-                f"n_splits={self.n_splits} is more than the {len(codes)} row(s) of y: take fewer folds or more rows."
+                f"n_splits={self.n_splits} is more than the {len(codes)} row(s) of y: use fewer folds or more rows."
             )
         _warn_rare(table, codes, self.n_splits)
         rows = np.arange(len(codes))
         if self.shuffle:
             rows = check_random_state(self.random_state).permutation(rows)
         fold = np.empty_like(rows)
-        fold[rows] = _deal(codes[rows], table.sizes, self.n_splits)
+        fold[rows] = _assign_folds(codes[rows], table.sizes, self.n_splits)
         for i in range(self.n_splits):
             yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)
 
 
 def _warn_rare(table: ClassTable, codes: Codes, n_splits: int) -> None:
-    """One warning of all states that cannot be in every fold."""
+    """Warn once of the states that cannot be in every fold."""
     rare = [
         (count, f"class variable {name!r}, state {show(state)}")
         for name, states, column in zip(table.names, table.states, codes.T, strict=True)
         for state, count in zip(states, np.bincount(column, minlength=len(states)).tolist(), strict=True)
-        if 0 < count < n_splits  # a state without rows is merely declared
+        if 0 < count < n_splits  # a state without rows is only declared
     ]
     if rare:
         count, where = min(rare)
-        others = f"; so have {len(rare) - 1} other state(s)" if len(rare) > 1 else ""
+        others = f", as have {len(rare) - 1} other state(s)" if len(rare) > 1 else ""
         warnings.warn(
-            f"y, {where} has fewer rows ({count}) than n_splits={n_splits}{others}. Some test folds lack it: take "
-            "fewer folds, or join rare states.",
+            f"y, {where} has fewer rows ({count}) than n_splits={n_splits}{others}, so it is missing in some test "
+            "folds. Use fewer folds or merge rare states.",
             UserWarning,
             stacklevel=3,
         )
 
 
-def _deal(codes: Codes, sizes: tuple[int, ...], n_splits: int) -> Codes:
-    """The fold of each row, by iterative stratification."""
+def _assign_folds(codes: Codes, sizes: tuple[int, ...], n_splits: int) -> Codes:
+    """Return the fold of each row, by iterative stratification."""
     n_rows, n_variables = codes.shape
     states = codes + np.cumsum((0, *sizes[:-1]))  # one numbering for the states of all class variables
     n_states = sum(sizes)
     indicators = csr_array(
         (np.ones(states.size), states.ravel(), np.arange(0, states.size + 1, n_variables)), shape=(n_rows, n_states)
     )
-    # How many rows have each pair of states; a state with itself is the state alone.
+    # The number of rows with each pair of states; the diagonal has the single states.
     together = (indicators.T @ indicators).toarray()
     one_row = np.divide(1, together, out=np.zeros_like(together), where=together > 0).ravel()
     left = together.diagonal().astype(np.int64)
 
     first, second = np.triu_indices(n_variables)
     count = np.zeros((n_splits, n_states), dtype=np.int64)  # rows of each state in each fold
-    share = np.zeros((n_splits, n_states**2))  # the part of all rows of each pair that is in each fold
+    share = np.zeros((n_splits, n_states**2))  # share of the rows of each pair of states in each fold
     room = np.full(n_splits, n_rows // n_splits)
     room[: n_rows % n_splits] += 1
     fold = np.full(n_rows, -1)
@@ -160,8 +159,8 @@ def _deal(codes: Codes, sizes: tuple[int, ...], n_splits: int) -> Codes:
             held = count[open_folds, rarest]
             open_folds = open_folds[held == held.min()]
             if len(open_folds) > 1:
-                strain = share[open_folds[:, None], pairs].sum(axis=1).round(9)  # ties in spite of rounding
-                open_folds = open_folds[np.lexsort((-room[open_folds], strain))]
+                total = share[open_folds[:, None], pairs].sum(axis=1).round(9)  # ties in spite of rounding errors
+                open_folds = open_folds[np.lexsort((-room[open_folds], total))]
             chosen = open_folds[0]
             fold[row] = chosen
             room[chosen] -= 1

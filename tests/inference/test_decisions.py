@@ -138,20 +138,20 @@ def test_unknown_loss(loss, suggestion):
 @pytest.mark.parametrize(
     ("loss", "complaint"),
     [
-        (CostLoss({"Z": 1}), "costs names 'Z', which is no class variable"),
+        (CostLoss({"Z": 1}), "costs names 'Z'"),
         (CostLoss({"A": [[0, 1]]}), r"costs\['A'\] has shape \(1, 2\); for 2 states it must be \(2, 2\)"),
         (CostLoss({"A": "cubic"}), r"costs\['A'\]='cubic'"),
-        (CostLoss({"A": -1}), "must not cost less than nothing"),
-        (CostLoss({"A": [[0, np.inf], [0, 1]]}), "holds inf"),
-        (CostLoss({"A": object()}), "give 'absolute', 'squared', a number or a matrix"),
+        (CostLoss({"A": -1}), r"costs\['A'\]=-1"),
+        (CostLoss({"A": [[0, np.inf], [0, 1]]}), r"costs\['A'\] has inf"),
+        (CostLoss({"A": object()}), r"costs\['A'\]=<object.*'absolute', 'squared'"),
         (BlockLoss([["A", "Z"]]), "blocks names 'Z'"),
         (BlockLoss([["A"], ["A", "B"]]), "blocks names 'A' twice"),
-        (BlockLoss(["AB"]), "a list of at least one class variable"),
-        (BlockLoss([["A"]], weights=[1, 2]), "one number for each of the 1 blocks"),
-        (BlockLoss([["A", "B"]], weights=[0]), "at least one block must count"),
+        (BlockLoss(["AB"]), "blocks has 'AB'"),
+        (BlockLoss([["A"]], weights=[1, 2]), r"weights=\[1, 2\].* 1 blocks"),
+        (BlockLoss([["A", "B"]], weights=[0]), r"weights=\[0\]"),
         (FMeasure("weighted"), "average='weighted' is not known"),
-        (FMeasure(positive="s7"), "'s7' is no state of 'A'"),
-        (FMeasure(positive=["s1"]), "one for each of 2"),
+        (FMeasure(positive="s7"), "positive='s7'.*'A'"),
+        (FMeasure(positive=["s1"]), r"positive=\['s1'\].* 2 class variables"),
         (CustomLoss(lambda t, p: 0, n_samples=0), "n_samples=0"),
     ],
 )
@@ -179,7 +179,7 @@ def test_one_mistake_is_forgiven_in_a_large_space(monkeypatch):
     lowest = 1 - balls.reshape(n_rows, -1).max(axis=1)
     distribution = JointDistribution(States(sizes), parents, tables)
     np.testing.assert_allclose(choose(distribution, "sub-exact").expected_loss, lowest, atol=1e-9)
-    monkeypatch.setattr("pmdc.decisions.outcome_search._MOST_OUTCOMES", 100)
+    monkeypatch.setattr("pmdc.decisions.outcome_search._MAX_OUTCOMES", 100)
     choice = choose(distribution, "sub-exact")
     own = 1 - balls.reshape(n_rows, -1)[np.arange(n_rows), truth.index_of(choice.codes)]
     np.testing.assert_allclose(choice.expected_loss, own, atol=1e-9)
@@ -367,9 +367,9 @@ def test_functions_of_one_pair_and_of_many_give_the_same():
 @pytest.mark.parametrize(
     ("function", "complaint"),
     [
-        (lambda t, p: np.nan, "loss answered nan for y_true=.*finite number"),
-        (lambda t, p: (t != p) * 1.0, "must answer a number"),
-        (lambda t, p: None, "must answer a number"),
+        (lambda t, p: np.nan, "loss returned nan for y_true="),
+        (lambda t, p: (t != p) * 1.0, r"loss returned array\("),
+        (lambda t, p: None, "loss returned None"),
     ],
 )
 def test_functions_that_answer_no_number(function, complaint):

@@ -130,3 +130,12 @@ def test_unknown_states_have_probability_zero_and_a_warning():
 def test_wrong_arguments(outcomes, log_p, rest, complaint):
     with pytest.raises(ValueError, match=complaint):
         OutcomeDistribution(States([2, 2]), outcomes, log_p, rest)
+
+
+def test_tilted_sums_of_many_class_variables_do_not_underflow():
+    sizes = [2] * 2000
+    outcomes = np.array([[1] * 2000, [0] * 1000 + [1] * 1000])
+    distribution = OutcomeDistribution(States(sizes), outcomes, np.log([[0.9, 0.1], [0.2, 0.1]]), [0.0, 0.7])
+    log_total, marginals = distribution.tilted([np.array([1.0, 0.1])] * 2000)
+    np.testing.assert_allclose(log_total, [log(0.1) - 1000 * log(10), log(0.7) + 2000 * log(0.55)], rtol=1e-12)
+    np.testing.assert_allclose(marginals[0], [[1.0, 0.0], [1 / 1.1, 0.1 / 1.1]], atol=1e-12)

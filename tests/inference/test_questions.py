@@ -235,20 +235,20 @@ def test_evidence_adds_up(distribution):
     posterior = distribution.given({"B": ["s0", "s1"]}).given({"A": "s1"})
     np.testing.assert_array_equal(posterior.mode_codes()[0], [[1, 0], [1, 1]])
     np.testing.assert_allclose(posterior.entropy(), 0.0, atol=1e-12)
-    with pytest.raises(ImpossibleEvidenceError, match="in row 1 the evidence contradicts what was known before"):
+    with pytest.raises(ImpossibleEvidenceError, match="in row 1 the evidence contradicts earlier evidence"):
         distribution.given({"B": ["s0", "s1"]}).given({"B": "s0"})
 
 
 @pytest.mark.parametrize(
     ("evidence", "complaint"),
     [
-        ({"C": "s0"}, "given names 'C', which is no class variable; there are 'A', 'B'"),
+        ({"C": "s0"}, "given names 'C'.*'A', 'B'"),
         ({"B": "s7"}, "class variable 'B': 's7' is not among its states 's0', 's1'"),
         ({"B": ["s0", "s7"]}, "class variable 'B', row 1: 's7' is not among"),
-        ({"B": np.array([["s0"], ["s0"]])}, r"given\['B'\] is a ndarray of 2 dimension.*a list with one for each row"),
-        ({"B": {0: "s0", 1: "s0"}}, r"given\['B'\] is a dict.*one state for all rows"),
+        ({"B": np.array([["s0"], ["s0"]])}, r"given\['B'\] is of type ndarray with 2 dimension"),
+        ({"B": {0: "s0", 1: "s0"}}, r"given\['B'\] is of type dict"),
         ({"B": ["s0"]}, r"given\['B'\] has 1 values, but there are 2 rows"),
-        ([[None, "s0"]], "given has 1 rows, but there are 2"),
+        ([[None, "s0"]], "given has 1 rows.* 2"),
         ([[None, "s0"], ["s9", "s0"]], "class variable 'A', row 1: 's9' is not among"),
     ],
 )
@@ -286,7 +286,7 @@ def test_more_outcomes_than_there_are(distribution):
 def test_names_that_are_wrong(distribution):
     with pytest.raises(ValueError, match="variables names 'Q'"):
         distribution.marginal("Q")
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match=r"variables=\["):
         distribution.marginal(["A", "A"])
     with pytest.raises(ValueError, match="no class variable in common"):
         distribution.mutual_information("A", ["A", "B"])

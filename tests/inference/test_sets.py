@@ -4,7 +4,14 @@ import pytest
 from oracles import Enumeration
 from pmdc import GBNC, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.decisions.prediction_sets import Calibration, outcome_ranks, outcome_sets, state_ranks, state_sets
+from pmdc.decisions.prediction_sets import (
+    Calibration,
+    outcome_ranks,
+    outcome_sets,
+    state_ranks,
+    state_sets,
+    true_state_ranks,
+)
 from pmdc.inference import JointDistribution
 from problems import States, random_parents, random_tables
 
@@ -59,9 +66,41 @@ def test_levels_of_few_rows():
     assert calibration.levels(0.76).tolist() == [np.inf]
 
 
+@pytest.mark.parametrize("coverage", [1e-300, 1e-14, 1e-12])
+def test_a_tiny_coverage_gives_the_smallest_set(coverage):
+    assert Calibration("outcomes", np.array([0.3, 0.1, 0.2]), 100).levels(coverage).tolist() == [0.1]
+    marginal = np.array([[0.2, 0.5, 0.3]])
+    assert state_sets(marginal, coverage, False).tolist() == [[False, True, False]]
+    distribution = JointDistribution(States([3]), [()], [np.log(marginal)])
+    assert outcome_sets(distribution, coverage, 3, False)[0][0].tolist() == [[1]]
+
+
+@pytest.mark.parametrize(("unseen", "coverage", "expected"), [(0.1, 0.8, 0.8), (0.36, 0.95, 0.64)])
+@pytest.mark.parametrize("kind", ["outcomes", "variables"])
+def test_coverage_with_states_never_seen_in_training(kind, unseen, coverage, expected):
+    """Such rows have an infinite rank; coverage is lost only if their share exceeds 1 - coverage."""
+    rng = np.random.default_rng(0)
+    n, repetitions = 199, 100
+    n_rows = (n + 1) * repetitions
+    tables = random_tables(rng, [4], [()], n_rows)
+    model = JointDistribution(States([4]), [()], tables)
+    truth = model.sample_codes(1, np.random.RandomState(0))[:, 0]
+    truth[rng.random(n_rows) < unseen] = -1
+    ranks = outcome_ranks(model, truth, 10) if kind == "outcomes" else true_state_ranks(model, truth)[:, 0]
+    marginal = model.marginals()[0]
+    held = []
+    for group in range(repetitions):
+        new = (n + 1) * group + n
+        (level,) = Calibration(kind, ranks[new - n : new], 10).levels(coverage)
+        assert np.isfinite(level) == (unseen < 1 - coverage)
+        held.append(truth[new, 0] >= 0 and state_sets(marginal[[new]], level, True)[0, truth[new, 0]])
+    error = np.sqrt(expected * (1 - expected) / repetitions)
+    assert abs(np.mean(held) - expected) < 3 * error
+
+
 @pytest.mark.parametrize("kind", ["outcomes", "variables"])
 def test_calibrated_sets_hold_the_truth_often_enough(kind):
-    """The guarantee is for any model: here one that is quite wrong, with probabilities of a far too sharp network.
+    """The guarantee does not depend on the probabilities of the model, which are far too extreme here.
 
     With n held-out rows, the coverage over many repetitions lies between c and c + 1 / (n + 1), if ranks have no ties.
     """
@@ -176,7 +215,7 @@ def test_as_many_outcomes_as_are_allowed():
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8])
 def test_equally_probable_outcomes(coverage):
-    """All 128 outcomes are equally probable by the model: none can be left out without favour."""
+    """All 128 outcomes are equally probable according to the model, so a set must have all or none of them."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     Y = np.array([[int(bit) for bit in np.binary_repr(i % 128, 7)] for i in range(512)])

@@ -1,4 +1,4 @@
-"""The graphs of several models as one."""
+"""The consensus of the graphs of several models."""
 
 import matplotlib
 
@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_refused():
         consensus_graph([graph(), "model"])
     with pytest.raises(NotFittedError):
         consensus_graph([GBNC()])
-    with pytest.raises(ValueError, match=r"models\[1\] has other class variables than models\[0\]; .* 'd'"):
+    with pytest.raises(ValueError, match=r"models\[1\] and models\[0\] differ in the class variables 'd'"):
         consensus_graph([graph(), graph(nodes="abcd")])
     data = make_network(50, n_class_variables=2, random_state=1)
     with pytest.raises(ValueError, match="ClassPowerset has no graph"):

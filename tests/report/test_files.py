@@ -1,4 +1,4 @@
-"""Graphs written to files come back as they were."""
+"""Graphs written to files are the same when read back."""
 
 import os
 import re
@@ -140,16 +140,16 @@ def test_pictures_are_written_without_pyplot(graph, tmp_path, suffix, start):
 
 
 def test_what_cannot_be_written_is_refused(graph, tmp_path):
-    with pytest.raises(ValueError, match=r"path='.*graph.jpg': the ending='.jpg' is not known.* '.svg'"):
+    with pytest.raises(ValueError, match=r"path='.*graph.jpg': extension='.jpg'.* '.svg'"):
         write_graph(graph, tmp_path / "graph.jpg")
     with pytest.raises(TypeError, match="model is of type str"):
         write_graph("model", tmp_path / "graph.dot")
     with pytest.raises(FileNotFoundError):
         write_graph(graph, tmp_path / "nowhere" / "graph.dot")
     for name, suffix in (("a\0b", ".dot"), ("a\0b", ".graphml"), ("a\x07b", ".graphml"), ("\ud800", ".dot")):
-        with pytest.raises(ValueError, match="cannot hold: rename it"):
+        with pytest.raises(ValueError, match="which .* does not allow"):
             write_graph(nx.DiGraph([(name, "child")]), tmp_path / f"graph{suffix}")
-    with pytest.raises(ValueError, match="Two nodes of the graph have the same name as text"):
+    with pytest.raises(ValueError, match="Two nodes of the graph have the same name"):
         write_graph(nx.DiGraph([(1, "1")]), tmp_path / "graph.dot")
     assert not list(tmp_path.iterdir())
 

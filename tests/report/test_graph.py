@@ -1,4 +1,4 @@
-"""The picture of a graph shows every node and edge, where the layout says, and tells the kinds apart."""
+"""The picture of a graph shows every node and edge at its place in the layout, and the kinds of nodes."""
 
 import io
 import sys
@@ -116,7 +116,7 @@ def test_stronger_edges_are_wider():
     graph.add_edge("c", "d", strength=-1.0)
     ax = draw_graph(graph)
     lines = drawn(ax, "edge")
-    assert legend(ax) == ["score lost without the edge, 0 to 10"]
+    assert legend(ax) == ["arc strength (score lost without the edge), 0 to 10"]
     widths = [lines[edge].get_linewidth() for edge in ("c:d", "a:b", "b:c", "a:c")]
     assert widths == sorted(widths)
     assert 0 < widths[0] < widths[1] / 1.2
@@ -149,7 +149,7 @@ def test_edges_of_unknown_strength_are_dotted():
     assert lines["a:c"].get_linestyle() == lines["b:c"].get_linestyle()
     assert lines["a:b"].get_linestyle() in ("-", "solid")
     assert lines["b:c"].get_linestyle() not in ("-", "solid")
-    assert legend(ax) == ["score lost without the edge, 0 to 3", "not known what is lost"]
+    assert legend(ax) == ["arc strength (score lost without the edge), 0 to 3", "arc strength unknown"]
 
 
 def test_ways_are_told_apart_where_they_differ():
@@ -159,7 +159,7 @@ def test_ways_are_told_apart_where_they_differ():
     ax = draw_graph(graph)
     full, dashed = drawn(ax, "edge")["a:b"], drawn(ax, "edge")["a:c"]
     assert full.get_linestyle() != dashed.get_linestyle()
-    assert legend(ax) == ["parent divides the rows", "parent is an input"]
+    assert legend(ax) == ["parent partitions the rows", "parent is an input"]
     graph.edges["a", "b"]["conditioning"] = "input"
     ax = draw_graph(graph)
     assert {line.get_linestyle() for line in drawn(ax, "edge").values()} <= {"-", "solid"}
@@ -186,7 +186,7 @@ def test_confidence_is_opacity_and_a_percentage_that_touches_nothing():
         assert not any(label.overlaps(box) for box in nodes.values())
         for other, line in lines.items():
             assert other == name or not line.get_path().intersects_bbox(label, filled=False)
-    assert legend(ax) == ["share of the 4 models that have the edge"]
+    assert legend(ax) == ["share of the 4 models with this edge"]
     # The edge that closes a cycle with surer ones points upwards.
     assert extents(ax, "head")["h:b"].y1 == pytest.approx(nodes["b"].y0)
 

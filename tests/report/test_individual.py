@@ -1,4 +1,4 @@
-"""The network of one row shows the marginals, what is predicted and what is known."""
+"""The picture of one row shows marginals, predicted states and evidence."""
 
 import io
 from itertools import combinations
@@ -88,7 +88,7 @@ def test_what_is_known_is_shown_as_known():
     assert set(marks) == {"$a$:no", "b:mid"}
     assert len(marks["b:mid"].get_path()) != len(marks["$a$:no"].get_path())
     assert nodes["b"].get_facecolor() != nodes["$a$"].get_facecolor()
-    assert set(drawn(ax, "legend")) == {"predicted for the Hamming loss", "known"}
+    assert set(drawn(ax, "legend")) == {"prediction for the Hamming loss", "known state (evidence)"}
     assert extents(ax, "bar")["b:mid"].width == pytest.approx(extents(ax, "track")["b:mid"].width)
 
 
@@ -105,7 +105,7 @@ def test_of_many_states_the_others_are_told_together(n_states):
     best = np.sort(marginal)[::-1]
     assert sorted((state.probability for state in shown), reverse=True) == pytest.approx(best[:7])
     assert [state.name for state in shown] == sorted(state.name for state in shown)
-    assert others.name == f"{n_states - 7} others, together"
+    assert others.name == f"{n_states - 7} other states"
     assert others.probability == pytest.approx(best[7:].sum())
     assert sum(state.probability for state in panel.states) == pytest.approx(1)
 
@@ -160,7 +160,7 @@ def test_distributions_without_a_graph_have_panels_without_edges():
         assert not drawn(ax, "edge")
         ax = joint.given({"y0": joint.class_table.states[0][0]}).plot(3)
         assert len(drawn(ax, "mark")) == 3
-        assert "known" in drawn(ax, "legend")
+        assert "known state (evidence)" in drawn(ax, "legend")
 
 
 def test_a_loss_of_the_whole_batch_is_decided_for_the_batch():
@@ -181,7 +181,7 @@ def test_rows_that_are_not_there_are_refused(row):
 
 
 def test_the_message_tells_how_many_rows_there_are():
-    with pytest.raises(ValueError, match="row=3, but there are 3 rows, counted from 0"):
+    with pytest.raises(ValueError, match="row=3, but there are 3 rows"):
         chain_of_two().plot(3)
 
 

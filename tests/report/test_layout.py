@@ -1,4 +1,4 @@
-"""The layout keeps its promises on any DAG: layers, no overlaps, edges that touch no other box."""
+"""Properties of the layout of any DAG: layers, no overlaps, no edge through a box."""
 
 from itertools import combinations, permutations
 

@@ -1,4 +1,7 @@
-"""Models draw their graphs, and edges know what is lost without them."""
+"""Models draw their graphs, and edges have an arc strength."""
+
+import ast
+from pathlib import Path
 
 import matplotlib
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import pmdc
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.candidates.families import Family
 from pmdc.datasets import make_network
@@ -147,3 +151,20 @@ def test_a_penalty_that_forbids_leaves_the_strength_unknown(data):
     ).fit(data.X, Y)
     assert any("strength" not in attributes for *_, attributes in model.graph_.edges(data=True))
     model.plot()
+
+
+def test_the_graph_of_a_model_is_public(data):
+    model = GBNC(max_parents=1)
+    with pytest.raises(NotFittedError):
+        model.to_networkx()
+    assert model.fit(data.X, data.Y).to_networkx() is model.graph_
+    assert set(BinaryRelevance().fit(data.X, data.Y).to_networkx()) == {"y0", "y1", "y2", "y3"}
+
+
+@pytest.mark.parametrize("folder", ["report", "metrics", "decisions"])
+def test_private_attributes_are_read_only_inside_their_class(folder):
+    for path in (Path(pmdc.__file__).parent / folder).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                owner = getattr(node.value, "id", None)
+                assert owner in ("self", "cls", "other") or node.attr == "_replace", f"{path.name}:{node.lineno}"

@@ -14,7 +14,7 @@ from pmdc._support.checks import check_count
 from pmdc.baselines.base import Baseline
 from pmdc.baselines.classifier_chain import Chain, fit_chain
 from pmdc.decisions.decide import LossLike
-from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
+from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
 from pmdc.inference.mixture import MixtureDistribution
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
@@ -114,7 +114,7 @@ class ChainEnsemble(Baseline):
         )
 
     def _cells_per_row(self) -> int:
-        return min(math.prod(self.class_table_.sizes), MOST_OUTCOMES)
+        return min(math.prod(self.class_table_.sizes), MAX_OUTCOMES)
 
     def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
         if not isinstance(loss, str) or loss != "vote":

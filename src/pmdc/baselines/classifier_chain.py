@@ -16,7 +16,7 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count
 from pmdc.baselines.base import Baseline, no_codes
 from pmdc.decisions.decide import LossLike
-from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
+from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
 from pmdc.learners.protocols import Preparation
 from pmdc.network.network import Node
 from pmdc.table.features import Features
@@ -152,7 +152,7 @@ class ClassifierChain(Baseline):
         )
 
     def _cells_per_row(self) -> int:
-        return min(math.prod(self.class_table_.sizes), MOST_OUTCOMES)
+        return min(math.prod(self.class_table_.sizes), MAX_OUTCOMES)
 
     def _distribution(self, features: Features) -> ChainDistribution:
         return ChainDistribution(self.class_table_, self._chain, features)

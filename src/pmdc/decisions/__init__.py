@@ -1,4 +1,4 @@
-"""Decisions: the prediction of least expected loss, for any loss, and prediction sets."""
+"""Decisions: the prediction of least expected loss for any loss, and prediction sets."""
 
 from pmdc.decisions.decide import BlockLoss, CostLoss, CustomLoss, Decision, FMeasure, decide
 

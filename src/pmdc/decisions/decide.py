@@ -1,8 +1,8 @@
-"""Bayes-optimal decisions: the prediction with the least expected loss (Section 4 of the paper).
+"""Bayes-optimal decisions: the prediction of least expected loss (Section 4 of the paper).
 
-The model is not trained for a loss: each decision is taken from the same joint distribution. `losses.py` has the
-losses that decompose over class variables or groups of them, `f_measure.py` the F-measures, and `search.py` those for
-which outcomes must be searched.
+The model is not trained for a loss: all decisions use the same joint distribution. `losses.py` has the losses that
+decompose over class variables or blocks of them, `f_measure.py` the F-measures, and `outcome_search.py` the losses that
+need a search over outcomes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
     "f1_macro": lambda: FMeasure("macro"),
     "f1_micro": lambda: FMeasure("micro"),
 }
-"""The losses that have a name."""
+"""Losses by name."""
 
 __all__ = [
     "LOSSES",
@@ -52,18 +52,18 @@ class Decision(NamedTuple):
     """The prediction of least expected loss for each row."""
 
     outcome: Any
-    """The states, in the kind of container that the class variables came in."""
+    """The states, in the kind of container that was given to `fit`."""
     expected_loss: Floats
-    """The expected loss of the prediction (its risk), shape (n_rows,); the same for all rows where the loss is one of
-    the whole batch."""
+    """The expected loss of the prediction, shape (n_rows,); the same for all rows if the loss is one of the whole
+    batch."""
     standard_error: Floats
-    """Of the expected loss where it is estimated from draws; zero where it is exact."""
+    """The standard error of the expected loss if it is estimated from draws; zero if it is exact."""
     proved: npt.NDArray[np.bool_]
-    """Whether no outcome has a lower expected loss."""
+    """Whether it is proved that no outcome has a lower expected loss."""
 
 
 def resolve(loss: LossLike, extra: tuple[str, ...] = ()) -> Loss:
-    """The loss behind a name or a function; refuses what is neither."""
+    """Return the loss object for a name or a function; ValueError for an unknown name."""
     if isinstance(loss, Loss):
         return loss
     if callable(loss) and not isinstance(loss, type):
@@ -73,14 +73,14 @@ def resolve(loss: LossLike, extra: tuple[str, ...] = ()) -> Loss:
 
 
 def choose(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0) -> Choice:
-    """As `decide`, in codes."""
+    """Return the same as `decide`, in codes."""
     resolved = resolve(loss)
     resolved.check(distribution.class_table)
     return resolved.choose(distribution, check_random_state(random_state))
 
 
 def decide(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0) -> Decision:
-    """The Bayes-optimal prediction for each row.
+    """Return the Bayes-optimal prediction for each row.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def decide(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0
     loss : str, loss object or callable
         The loss whose expectation is minimised.
 
-        - "hamming": the share of class variables that are wrong; "subset": whether any of them is. `BlockLoss` is
-          between: groups of class variables, each wrong if any member is.
-        - `CostLoss`: costs for each class variable, by weights, cost matrices or distances of ordered states.
+        - "hamming": the share of wrong class variables; "subset": whether any class variable is wrong. `BlockLoss` is
+          in between: blocks of class variables, each wrong if any member is wrong.
+        - `CostLoss`: costs for each class variable, given by weights, cost matrices or distances of ordered states.
         - "sub-exact": whether more than one class variable is wrong.
         - "f1_samples", "f1_macro", "f1_micro" or `FMeasure`: one minus an F-measure, for binary class variables.
         - a function ``loss(y_true, y_pred)`` of two outcomes, see `CustomLoss`.
     random_state : int, RandomState instance or None
-        For losses whose expectation is estimated from draws.
+        Used by losses whose expectation is estimated from draws.
 
     Returns
     -------

@@ -1,21 +1,20 @@
 """F-measures of binary class variables, and the predictions that maximise their expectation.
 
-With S the number of positive cells and a prediction of m positive cells, F = 2 TP / (m + S), and for a given m the
-expectation is a sum over the predicted cells (Dembczyński, Waegeman, Cheng and Hüllermeier, "An exact algorithm for
-F-measure maximization", 2011):
+A cell is a class variable in a row. With S truly positive cells and m cells predicted as positive, F = 2 TP / (m + S).
+For a given m the expectation is a sum over the predicted cells (Dembczyński, Waegeman, Cheng and Hüllermeier, "An exact
+algorithm for F-measure maximization", 2011):
 
     E[F] = 2 sum over predicted cells c of E[Y_c / (m + S)].
 
-So for each m the best prediction takes the m cells with the greatest terms, and the best m is found by trying all.
-The terms follow from the generating function of S, as 1 / (m + s) is the integral of t^(m + s - 1) over t from 0 to 1:
+So for each m the best prediction has the m cells with the greatest terms, and the best m is found by trying all. The
+terms follow from the generating function of S, because 1 / (m + s) is the integral of t^(m + s - 1) from 0 to 1:
 
     E[Y_c / (m + S)] = integral of t^(m - 1) E[Y_c t^S] dt.
 
-E[Y_c t^S] is a sum-product with weight t on each positive state, and a polynomial in t. Gauss-Legendre quadrature with
-N nodes is therefore exact for N cells. Where N is large, fewer nodes do as well to rounding, since t^S is smooth; tests
-compare them.
+E[Y_c t^S] is a sum-product with weight t on each positive state, and a polynomial in t, so Gauss-Legendre quadrature
+with N nodes is exact for N cells. If N is large, fewer nodes are exact up to rounding, because t^S is smooth.
 
-An F-measure of nothing predicted and nothing there is 1.
+The F-measure is 1 if no cell is positive and none is predicted as positive.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from pmdc._support.checks import check_choice
 from pmdc.decisions.losses import Choice, Loss
 from pmdc.inference.base import BaseDistribution, ClassTable
 
-_ALL_SIZES = 4096
-"""Up to so many cells all sizes of a micro-averaged prediction are tried."""
-_MOST_NUMBERS = 2**27
-"""Numbers that the terms of a micro-averaged decision may have (1 GiB); more cells are refused."""
-_CELLS = 2**20
-"""Numbers that the terms of some rows may have."""
+_EXHAUSTIVE_LIMIT = 4096
+"""Up to this many cells, all sizes m of a micro-averaged prediction are tried."""
+_MAX_TERMS = 2**27
+"""Largest number of terms of a micro-averaged decision (1 GiB)."""
+_BATCH_TERMS = 2**20
+"""Largest number of terms held at once for other averages."""
 
 
 class FMeasure(Loss):
@@ -45,16 +44,16 @@ class FMeasure(Loss):
     ----------
     average : {"samples", "macro", "micro"}
         "samples" is the F-measure of each row over its class variables. "macro" is the mean over class variables of the
-        F-measure over all rows of the batch, "micro" the F-measure over all cells of the batch: for these, the rows are
-        decided together, and the expected loss is that of the batch.
+        F-measure over all rows of the batch, "micro" the F-measure over all cells of the batch: for these two, the rows
+        are decided together, and the expected loss is that of the batch.
     positive : state, or list with one state for each class variable, optional
-        Which state is the positive one. The default is the second, as in ``classes_[k][1]``.
+        The positive state; by default the second, ``classes_[k][1]``.
 
     Notes
     -----
-    "samples" and "macro" are exact. "micro" is exact up to 4,096 cells (rows times class variables); above, sizes of
-    the prediction are searched from a coarse grid to a fine one, and `proved` is False. Some 50,000 cells are the most:
-    beyond, it is refused, and parts of the table must be decided on their own.
+    "samples" and "macro" are exact. "micro" is exact up to 4,096 cells (rows times class variables). Above, the number
+    of positive predictions is searched from a coarse grid to a fine one, and `proved` is False. Above about 50,000
+    cells it raises ValueError: decide for parts of the table.
 
     Examples
     --------
@@ -76,7 +75,7 @@ class FMeasure(Loss):
         self.positives(class_table)
 
     def positives(self, class_table: ClassTable) -> Codes:
-        """The code of the positive state of each class variable."""
+        """Return the code of the positive state of each class variable."""
         names, states = class_table.names, class_table.states
         for name, known in zip(names, states, strict=True):
             if len(known) != 2:
@@ -86,16 +85,16 @@ class FMeasure(Loss):
                 )
         if self.positive is None:
             return np.ones(len(names), dtype=np.int64)
-        many = isinstance(self.positive, (list, np.ndarray))
-        wanted = list(self.positive) if many else [self.positive] * len(names)
-        if len(wanted) != len(names):
+        several = isinstance(self.positive, (list, np.ndarray))
+        positive = list(self.positive) if several else [self.positive] * len(names)
+        if len(positive) != len(names):
             raise ValueError(
-                f"positive={self.positive!r} must be one state, or one for each of {len(names)} variables."
+                f"positive={self.positive!r} must be one state, or one for each of the {len(names)} class variables."
             )
         codes = []
-        for name, known, state in zip(names, states, wanted, strict=True):
+        for name, known, state in zip(names, states, positive, strict=True):
             if state not in known.tolist():
-                raise ValueError(f"positive: {state!r} is no state of {name!r}; its states are {known.tolist()}.")
+                raise ValueError(f"positive={state!r} is not a state of {name!r}; its states are {known.tolist()}.")
             codes.append(known.tolist().index(state))
         return np.array(codes)
 
@@ -111,36 +110,36 @@ class FMeasure(Loss):
 
 
 def _nodes(n_cells: int) -> tuple[Floats, Floats]:
-    """Nodes and weights on (0, 1), as many as make the quadrature exact, or exact to rounding."""
+    """Return nodes and weights on (0, 1), enough for the quadrature to be exact up to rounding."""
     count = min(n_cells, 64 + 8 * int(np.sqrt(2 * n_cells)))
     nodes, weights = roots_legendre(max(count, 1))
     return (nodes + 1) / 2, weights / 2
 
 
 def _generating(distribution: BaseDistribution, positive: Codes, t: float) -> tuple[Floats, Floats]:
-    """log E[t^S] of each row, S its number of positive states, and E[Y_k t^S] / E[t^S] for each class variable."""
+    """Return log E[t^S] of each row, S its number of positive states, and E[Y_k t^S] / E[t^S] of class variables."""
     weights = [np.where(np.arange(2) == code, t, 1.0) for code in positive]
     log_total, marginals = distribution.tilted(weights)
     shares = np.column_stack([marginal[:, code] for marginal, code in zip(marginals, positive, strict=True)])
     return log_total, shares
 
 
-def _nothing(distribution: BaseDistribution, positive: Codes) -> Floats:
-    """The log probability that no state of a row is positive."""
+def _log_none(distribution: BaseDistribution, positive: Codes) -> Floats:
+    """Return the log probability that no state of a row is positive."""
     return distribution.log_prob_codes(np.tile(1 - positive, (len(distribution), 1)))
 
 
 def _by_row(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
-    """In pieces that fit into memory: terms for all sizes take the square of the number of class variables."""
-    step = max(1, _CELLS // len(positive) ** 2)
-    pieces = [
-        _some_rows(distribution.rows(slice(start, start + step)), positive)
+    """Decide row by row, in batches that fit into memory."""
+    step = max(1, _BATCH_TERMS // len(positive) ** 2)
+    batches = [
+        _rows_of_batch(distribution.rows(slice(start, start + step)), positive)
         for start in range(0, len(distribution), step)
     ]
-    return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces]), True
+    return np.concatenate([batch[0] for batch in batches]), np.concatenate([batch[1] for batch in batches]), True
 
 
-def _some_rows(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats]:
+def _rows_of_batch(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats]:
     n_rows, n_variables = len(distribution), len(positive)
     sizes = np.arange(1, n_variables + 1)
     terms = np.zeros((n_variables, n_rows, n_variables))  # size of the prediction, row, class variable
@@ -150,7 +149,7 @@ def _some_rows(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Fl
     order = np.argsort(-terms, axis=2, kind="stable")
     best_first = np.take_along_axis(terms, order, axis=2)
     values = 2 * np.cumsum(best_first, axis=2)[sizes - 1, :, sizes - 1]
-    values = np.vstack([np.exp(_nothing(distribution, positive)), values])
+    values = np.vstack([np.exp(_log_none(distribution, positive)), values])
     size = values.argmax(axis=0)
     predicted = np.zeros((n_rows, n_variables), dtype=bool)
     for row in np.flatnonzero(size):
@@ -159,7 +158,7 @@ def _some_rows(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Fl
 
 
 def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
-    """Rows are independent, so a more probable cell has the greater term: only sizes are compared."""
+    """Decide for each class variable: rows are independent, so more probable cells have greater terms."""
     n_rows = len(distribution)
     predicted = np.zeros((n_rows, len(positive)), dtype=bool)
     total = 0.0
@@ -182,12 +181,13 @@ def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, 
 
 
 def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    """Decide for all cells of the batch together."""
     n_rows, n_variables = len(distribution), len(positive)
     n_cells = n_rows * n_variables
     nodes, weights = _nodes(n_cells)
-    if n_cells * len(nodes) > _MOST_NUMBERS:
+    if n_cells * len(nodes) > _MAX_TERMS:
         raise ValueError(
-            f"The micro-averaged F-measure of {n_rows} rows is decided for all of them together, which takes "
+            f"The micro-averaged F-measure decides all {n_rows} rows together, which needs "
             f"{8 * n_cells * len(nodes):,} bytes: decide for parts of the table."
         )
     shares = np.empty((n_cells, len(nodes)))  # E[Y_c t^S] / E[t^S]
@@ -207,7 +207,7 @@ def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floa
         return result
 
     lowest, highest = 1, n_cells
-    step = 1 if n_cells <= _ALL_SIZES else n_cells // 256
+    step = 1 if n_cells <= _EXHAUSTIVE_LIMIT else n_cells // 256
     while True:
         sizes = np.arange(lowest, highest + 1, step)
         found = values(sizes)
@@ -215,10 +215,10 @@ def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floa
         if step == 1:
             break
         lowest, highest, step = max(1, best - 2 * step), min(n_cells, best + 2 * step), max(1, step // 16)
-    nothing = float(np.exp(_nothing(distribution, positive).sum()))
+    none = float(np.exp(_log_none(distribution, positive).sum()))
     predicted = np.zeros(n_cells, dtype=bool)
-    if found.max() > nothing:
+    if found.max() > none:
         terms = shares @ (weights * np.exp(log_total + (best - 1) * np.log(nodes)))
         predicted[np.argsort(-terms, kind="stable")[:best]] = True
-    expected = max(float(found.max()), nothing)
-    return predicted.reshape(n_rows, n_variables), np.full(n_rows, expected), n_cells <= _ALL_SIZES
+    expected = max(float(found.max()), none)
+    return predicted.reshape(n_rows, n_variables), np.full(n_rows, expected), n_cells <= _EXHAUSTIVE_LIMIT

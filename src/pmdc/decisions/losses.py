@@ -1,7 +1,6 @@
-"""Losses, and for each of them the prediction of least expected loss.
+"""Losses that decompose over class variables or blocks of them, with their optimal predictions.
 
-Here are those that decompose: over class variables, or over groups of them. What they need of a distribution are
-marginals, or the most probable states of a group together.
+They need the marginals of a distribution, or the most probable joint states of a block.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ class Choice(NamedTuple):
 
 
 class Loss(ABC):
-    """What a wrong prediction costs."""
+    """Base class of losses."""
 
     @property
     def whole_batch(self) -> bool:
-        """Whether the loss is one of all rows together, which cannot be decided in parts."""
+        """Whether the loss is defined on the whole batch, so that rows cannot be decided separately."""
         return False
 
     @abstractmethod
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        """The prediction of least expected loss for each row."""
+        """Return the prediction of least expected loss for each row."""
 
-    def check(self, class_table: ClassTable) -> None:  # noqa: B027 (most fit any class variables)
-        """Refuse what does not fit the class variables."""
+    def check(self, class_table: ClassTable) -> None:  # noqa: B027 (most losses fit any class variables)
+        """Raise an error if the loss does not fit the class variables."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -53,10 +52,10 @@ class Loss(ABC):
 
 
 class HammingLoss(Loss):
-    """The share of class variables that are wrong."""
+    """The share of wrong class variables."""
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        """Algorithm 5, Eq. 27: the most probable state of each class variable; of equals, the first."""
+        """Choose the most probable state of each class variable, the first of ties (Algorithm 5, Eq. 27)."""
         marginals = distribution.marginals()
         codes = np.column_stack([marginal.argmax(axis=1) for marginal in marginals])
         return Choice.exact(codes, 1 - np.mean([marginal.max(axis=1) for marginal in marginals], axis=0))
@@ -66,20 +65,20 @@ class SubsetLoss(Loss):
     """Whether any class variable is wrong."""
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        """Algorithm 4, Eq. 28: the most probable outcome."""
+        """Choose the most probable outcome (Algorithm 4, Eq. 28)."""
         codes, log_prob = distribution.mode_codes()
         return Choice.exact(codes, -np.expm1(log_prob))
 
 
 class CostLoss(Loss):
-    """Costs for each class variable, added up.
+    """The sum of the costs of wrong class variables.
 
     Parameters
     ----------
-    costs : mapping from names of class variables
-        To what a mistake costs: a number (whatever the mistake); a matrix, with a row for each true and a column for
-        each predicted state, in the order of `classes_`; or "absolute" or "squared", the distance of the two states in
-        that order, for ordered states. A class variable that is not named costs 1 when it is wrong.
+    costs : mapping from names of class variables to costs
+        A cost is a number, the same for all mistakes; a matrix with a row for each true and a column for each predicted
+        state, in the order of `classes_`; or, for ordered states, "absolute" or "squared", the distance of the two
+        states in this order. Class variables that are not named cost 1 if they are wrong.
 
     Examples
     --------
@@ -94,21 +93,21 @@ class CostLoss(Loss):
         self.matrices(class_table)
 
     def matrices(self, class_table: ClassTable) -> list[Floats]:
-        """The cost matrix of each class variable: rows are true states, columns predicted ones."""
+        """Return the cost matrix of each class variable: rows are true states, columns predicted states."""
         if not isinstance(self.costs, Mapping):
-            raise TypeError(f"costs={self.costs!r} must be a mapping from class variables to what mistakes cost.")
+            raise TypeError(f"costs={self.costs!r} must be a mapping from names of class variables to costs.")
         costs: list[tuple[Any, Any]] = [(name, 1.0) for name in class_table.names]
         for name, cost in self.costs.items():
             costs[variable_number(class_table, "costs", name)] = name, cost
         return [_cost_matrix(*cost, size) for cost, size in zip(costs, class_table.sizes, strict=True)]
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        """Of each class variable the state of least expected cost; of equals, the first."""
+        """Choose the state of least expected cost for each class variable, the first of ties."""
         risks = [
             marginal @ matrix
             for marginal, matrix in zip(distribution.marginals(), self.matrices(distribution.class_table), strict=True)
         ]
-        if distribution.evidence is not None:  # what is known is predicted as it is, whatever that costs
+        if distribution.evidence is not None:  # known states are always predicted
             for known, risk in zip(distribution.evidence.T, risks, strict=True):
                 risk[(known[:, None] != NO_EVIDENCE) & (known[:, None] != np.arange(risk.shape[1]))] = np.inf
         codes = np.column_stack([risk.argmin(axis=1) for risk in risks])
@@ -120,36 +119,36 @@ def _cost_matrix(name: Any, cost: Any, size: int) -> Floats:
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
     if isinstance(cost, str):
         if cost not in ("absolute", "squared"):
-            raise ValueError(f"costs[{name!r}]={cost!r}: give 'absolute', 'squared', a number or a matrix.")
+            raise ValueError(f"costs[{name!r}]={cost!r} must be 'absolute', 'squared', a number or a matrix.")
         return distance if cost == "absolute" else distance**2
     try:
         matrix = np.asarray(cost, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"costs[{name!r}]={cost!r}: give 'absolute', 'squared', a number or a matrix.") from None
+        raise ValueError(f"costs[{name!r}]={cost!r} must be 'absolute', 'squared', a number or a matrix.") from None
     if not np.isfinite(matrix).all():
-        raise ValueError(f"costs[{name!r}] holds {matrix[~np.isfinite(matrix)][0]}: costs must be finite numbers.")
+        raise ValueError(f"costs[{name!r}] has {matrix[~np.isfinite(matrix)][0]}: costs must be finite numbers.")
     if matrix.ndim == 0:
         if matrix < 0:
-            raise ValueError(f"costs[{name!r}]={cost!r}: a mistake must not cost less than nothing.")
+            raise ValueError(f"costs[{name!r}]={cost!r} must not be negative.")
         return np.where(distance > 0, matrix, 0.0)
     if matrix.shape != (size, size):
         raise ValueError(
-            f"costs[{name!r}] has shape {matrix.shape}; for {size} states it must be {(size, size)}: a row for each "
+            f"costs[{name!r}] has shape {matrix.shape}; for {size} states it must be {(size, size)}, a row for each "
             "true and a column for each predicted state."
         )
     return matrix
 
 
 class BlockLoss(Loss):
-    """The share of groups of class variables that are wrong; a group is wrong if any of its members is.
+    """The share of wrong blocks of class variables; a block is wrong if any of its members is wrong.
 
     Parameters
     ----------
     blocks : list of lists of names
-        Without a class variable in common. Each class variable that is in none is a group of its own: so
-        ``BlockLoss([])`` is the Hamming loss, and one group of all is the subset loss.
+        Without a class variable in common. Each class variable that is in no block is a block of its own:
+        ``BlockLoss([])`` is the Hamming loss, and one block of all class variables is the subset loss.
     weights : list of float, optional
-        How much each of the given groups counts; those that are not given count 1. The loss is the weighted mean.
+        The weight of each given block; the other blocks have weight 1. The loss is the weighted mean.
 
     Examples
     --------
@@ -162,45 +161,45 @@ class BlockLoss(Loss):
         self.weights = weights
 
     def check(self, class_table: ClassTable) -> None:
-        self.groups(class_table)
+        self.members(class_table)
 
-    def groups(self, class_table: ClassTable) -> tuple[list[list[int]], Floats]:
-        """The numbers of the class variables of each group, and how much it counts."""
+    def members(self, class_table: ClassTable) -> tuple[list[list[int]], Floats]:
+        """Return the indices of the class variables of each block, and the weights of the blocks."""
         names = list(class_table.names)
         if isinstance(self.blocks, str) or not isinstance(self.blocks, Sequence):
             raise TypeError(f"blocks={self.blocks!r} must be a list of lists of class variables.")
-        groups: list[list[int]] = []
+        blocks: list[list[int]] = []
         for block in self.blocks:
             if isinstance(block, str) or not isinstance(block, Sequence) or not len(block):
-                raise ValueError(f"blocks holds {block!r}: each block is a list of at least one class variable.")
-            groups.append([variable_number(class_table, "blocks", name) for name in block])
-        members = [k for group in groups for k in group]
+                raise ValueError(f"blocks has {block!r}: each block must be a list of at least one class variable.")
+            blocks.append([variable_number(class_table, "blocks", name) for name in block])
+        members = [k for block in blocks for k in block]
         for k in members:
             if members.count(k) > 1:
                 raise ValueError(f"blocks names {names[k]!r} twice: a class variable can be in one block only.")
-        weights = np.ones(len(groups)) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.shape != (len(groups),) or not (np.isfinite(weights) & (weights >= 0)).all():
+        weights = np.ones(len(blocks)) if self.weights is None else np.asarray(self.weights, dtype=float)
+        if weights.shape != (len(blocks),) or not (np.isfinite(weights) & (weights >= 0)).all():
             raise ValueError(
-                f"weights={self.weights!r}: give one number for each of the {len(groups)} blocks, not negative."
+                f"weights={self.weights!r} must be one non-negative number for each of the {len(blocks)} blocks."
             )
         alone = [[k] for k in range(len(names)) if k not in members]
         weights = np.concatenate([weights, np.ones(len(alone))])
         if not weights.any():
-            raise ValueError(f"weights={self.weights!r}: at least one block must count.")
-        return groups + alone, weights / weights.sum()
+            raise ValueError(f"weights={self.weights!r}: at least one block must have a positive weight.")
+        return blocks + alone, weights / weights.sum()
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        """The most probable states of each group together (marginal MAP)."""
-        groups, weights = self.groups(distribution.class_table)
+        """Choose the most probable joint states of each block (marginal MAP)."""
+        blocks, weights = self.members(distribution.class_table)
         codes = np.empty((len(distribution), len(distribution.class_table.sizes)), dtype=np.int64)
         expected = np.zeros(len(distribution))
-        marginals = distribution.marginals() if any(len(group) == 1 for group in groups) else []
-        for group, weight in zip(groups, weights, strict=True):
-            if len(group) == 1:
-                marginal = marginals[group[0]]
-                codes[:, group[0]] = marginal.argmax(axis=1)
+        marginals = distribution.marginals() if any(len(block) == 1 for block in blocks) else []
+        for block, weight in zip(blocks, weights, strict=True):
+            if len(block) == 1:
+                marginal = marginals[block[0]]
+                codes[:, block[0]] = marginal.argmax(axis=1)
                 expected += weight * (1 - marginal.max(axis=1))
             else:
-                codes[:, group], log_prob = distribution.group_mode_codes(group)
+                codes[:, block], log_prob = distribution.group_mode_codes(block)
                 expected -= weight * np.expm1(log_prob)
         return Choice.exact(codes, expected)

@@ -1,7 +1,7 @@
-"""What every conditional joint distribution P(Y | x) of a batch of rows has in common.
+"""Base class of the conditional joint distributions P(Y | x) of a batch of rows.
 
-A distribution answers in two languages. Inside the library it speaks codes and numbers of class variables (methods that
-end in `_codes`, `joint`); the methods for users translate from and to names and states.
+Internal methods (`joint`, those ending in `_codes`, ...) use codes and indices of class variables; the methods for
+users take and return names and states.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from pmdc.decisions.decide import Decision, LossLike
     from pmdc.inference.outcomes import OutcomeDistribution
 
-__all__ = ["Array", "BaseDistribution", "ClassTable", "Codes", "Floats", "Mode", "Top", "draw"]
-
-MOST_CELLS = 2**27
-"""Numbers that a list of all outcomes of all rows may have (1 GiB)."""
+_MAX_CELLS = 2**27
+"""Largest number of probabilities in a list of all outcomes of all rows (1 GiB)."""
 
 
 class ClassTable(Protocol):
-    """The class variables: their names and states, codes and back."""
+    """The class variables: names, states and codes."""
 
     @property
     def names(self) -> list[str]: ...
@@ -51,13 +49,13 @@ class Mode(NamedTuple):
     """The most probable outcome of each row."""
 
     outcome: Any
-    """The states, in the kind of container that the class variables came in."""
+    """The states, in the kind of container that was given to `fit`."""
     log_prob: Floats
     """Log probability of the outcome, shape (n_rows,)."""
 
 
 class Top(NamedTuple):
-    """The most probable outcomes of each row, the most probable first."""
+    """The most probable outcomes of each row, in descending order of probability."""
 
     outcomes: Array
     """The states, shape (n_rows, k, K)."""
@@ -77,10 +75,10 @@ class BaseDistribution(ABC):
     """
 
     evidence: Codes | None = None
-    """Codes of what is known of each row, shape (n_rows, K); -1 is unknown."""
+    """Codes of the known states of each row, shape (n_rows, K); -1 is unknown."""
 
     parents: tuple[tuple[int, ...], ...] = ()
-    """The parents of each class variable, as indices of class variables; empty where no graph says them."""
+    """The parents of each class variable, as indices of class variables; empty if there is no graph."""
 
     def __init__(self, class_table: ClassTable, n_rows: int):
         self.class_table = class_table
@@ -94,55 +92,50 @@ class BaseDistribution(ABC):
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         return f"{type(self).__name__}(P({shown} | x), {len(self)} rows)"
 
-    # What a distribution must know --------------------------------------------------------------------------
+    # Abstract methods -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def log_prob_codes(self, codes: Codes) -> Floats:
-        """Log probability of one outcome for each row, codes of shape (n_rows, K); -1 is summed over."""
+        """Return the log probability of one outcome for each row, codes of shape (n_rows, K); -1 is summed out."""
 
     @abstractmethod
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        """Codes of `n` outcomes for each row, shape (n_rows, n, K)."""
+        """Return codes of `n` drawn outcomes for each row, shape (n_rows, n, K)."""
 
     @abstractmethod
     def enumerate(self) -> OutcomeDistribution:
-        """The same distribution as a list of all outcomes."""
+        """Return the same distribution as a list of all outcomes."""
 
-    # What follows from a list of all outcomes, unless there is a better way ----------------------------------
+    # Methods with a default based on a list of all outcomes -----------------------------------------------------
 
     def marginals(self) -> list[Floats]:
-        """The distribution of each class variable.
+        """Return the distribution of each class variable.
 
         Returns
         -------
         list of K arrays of shape (n_rows, n_states)
-            Probabilities of the states, in the order of the states of the class variable.
+            Probabilities of the states of the class variable, in their order.
         """
         return self.enumerate().marginals()
 
     def entropy(self) -> Floats:
-        """The entropy of the joint distribution, exact, in nats.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-        """
+        """Return the exact entropy of the joint distribution of each row, in nats, shape (n_rows,)."""
         return self.enumerate().entropy()
 
     def joint(self, variables: Sequence[int]) -> Floats:
-        """The joint distribution of some class variables, shape (n_rows, *sizes)."""
+        """Return the joint distribution of some class variables, shape (n_rows, *sizes)."""
         return self.enumerate().joint(variables)
 
     def mode_codes(self) -> tuple[Codes, Floats]:
-        """Codes of the most probable outcomes, shape (n_rows, K), and their log probabilities."""
+        """Return codes of the most probable outcomes, shape (n_rows, K), and their log probabilities."""
         return self.enumerate().mode_codes()
 
     def top_codes(self, k: int) -> tuple[Codes, Floats]:
-        """Codes of the k most probable outcomes, shape (n_rows, k, K), and their log probabilities."""
+        """Return codes of the k most probable outcomes, shape (n_rows, k, K), and their log probabilities."""
         return self.enumerate().top_codes(k)
 
     def group_mode_codes(self, variables: Sequence[int]) -> tuple[Codes, Floats]:
-        """The most probable states of some class variables together, shape (n_rows, len(variables)), and their logs."""
+        """Return the most probable joint states of some class variables, (n_rows, len(variables)), and their logs."""
         table = self.joint(variables)
         flat = table.reshape(len(table), prod(table.shape[1:]))
         best = flat.argmax(axis=1)
@@ -151,25 +144,25 @@ class BaseDistribution(ABC):
             return codes, np.log(flat[np.arange(len(flat)), best])
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        """log E[prod_k w_k(Y_k)] of each row, for a positive weight of each state, and the marginals so reweighted."""
+        """Return log E[prod_k w_k(Y_k)] of each row for positive weights of states, and the reweighted marginals."""
         return self.enumerate().tilted(weights)
 
     def given_codes(self, evidence: Codes) -> BaseDistribution:
-        """The distribution given the known states, codes of shape (n_rows, K); -1 is unknown."""
+        """Return the distribution given known states, codes of shape (n_rows, K); -1 is unknown."""
         return self.enumerate().given_codes(evidence)
 
     def rows(self, rows: slice | Codes) -> BaseDistribution:
-        """The distribution of some of the rows."""
+        """Return the distribution of some of the rows."""
         return self.enumerate().rows(rows)
 
     def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
-        """Log probabilities of outcomes, each in a row of its own choice; rows may come many times."""
+        """Return log probabilities of outcomes, each in its own row; rows may occur several times."""
         return self.rows(rows).log_prob_codes(codes)
 
-    # What users ask -----------------------------------------------------------------------------------------
+    # Methods for users ----------------------------------------------------------------------------------------
 
     def marginal(self, variables: str | Sequence[str]) -> Floats:
-        """The joint distribution of some class variables, the others summed out.
+        """Return the joint distribution of some class variables, with the others summed out.
 
         Parameters
         ----------
@@ -183,49 +176,35 @@ class BaseDistribution(ABC):
         return self.joint(self._numbers("variables", variables))
 
     def mode(self) -> Mode:
-        """The most probable outcome of each row and its probability.
+        """Return the most probable outcome of each row and its log probability, as a named tuple `Mode`.
 
-        Of outcomes that are equally probable the same one is taken every time (`JunctionTree.mode` says which).
-
-        Returns
-        -------
-        Mode
-            A named tuple: `outcome`, in the kind of container that the class variables came in, and
-            `log_prob`, an array of shape (n_rows,).
+        Ties are resolved in a fixed order (see `JunctionTree.mode`).
         """
         codes, log_prob = self.mode_codes()
         return Mode(self.class_table.decode(codes), log_prob)
 
     def top(self, k: int) -> Top:
-        """The k most probable outcomes of each row and their probabilities.
+        """Return the k most probable outcomes of each row and their log probabilities, as a named tuple `Top`.
 
         Parameters
         ----------
         k : int
-            At most as many as there are outcomes.
-
-        Returns
-        -------
-        Top
-            A named tuple: `outcomes`, states of shape (n_rows, k, K), and `log_prob`, shape (n_rows, k), in
-            descending order.
+            At most the number of outcomes.
         """
         check_count("k", k, 1)
-        if k > prod(self.class_table.sizes):
-            raise ValueError(
-                f"k={k}, but there are {prod(self.class_table.sizes)} outcomes: ask for as many at the most."
-            )
+        if k > self.n_outcomes:
+            raise ValueError(f"k={k}, but there are {self.n_outcomes} outcomes: k must not be greater.")
         codes, log_prob = self.top_codes(k)
         return Top(self.states_of(codes), log_prob)
 
     def log_prob(self, Y: Any) -> Floats:
-        """The log probability of the given outcomes.
+        """Return the log probability of one outcome for each row.
 
         Parameters
         ----------
         Y : DataFrame or array with one outcome for each row
-            A missing value (None, NaN) means that the class variable is not known: the probability is then that of the
-            others together. A state that is unknown to the model has probability zero, with a warning.
+            Class variables with a missing value (None, NaN) are summed out. A state that the model does not know has
+            probability zero, with a warning.
 
         Returns
         -------
@@ -233,7 +212,7 @@ class BaseDistribution(ABC):
         """
         codes = self.class_table.encode(Y, unknown="mark", missing="mark")
         if len(codes) != len(self):
-            raise ValueError(f"Y has {len(codes)} rows, but the distribution has {len(self)}: give one for each.")
+            raise ValueError(f"Y has {len(codes)} rows, but the distribution has {len(self)}: give one row for each.")
         unknown = codes == UNKNOWN
         self._warn_unknown(Y, unknown)
         log_prob = self.log_prob_codes(np.where(unknown, 0, np.where(codes == MISSING, NO_EVIDENCE, codes)))
@@ -247,30 +226,29 @@ class BaseDistribution(ABC):
         n : int
             The number of draws for each row.
         random_state : int, RandomState instance or None
-            Give an integer for the same draws every time.
+            Pass an integer for reproducible draws.
 
         Returns
         -------
         array of shape (n_rows, n, K)
-            States. The array has the common type of the states, or holds objects if class variables differ
-            in the kind of their states.
+            States, in their common type; objects if the class variables have different types of states.
         """
         check_count("n", n, 0)
         return self.states_of(self.sample_codes(n, check_random_state(random_state)))
 
     def given(self, evidence: Any) -> BaseDistribution:
-        """The distribution of the class variables when some of them are known.
+        """Return the distribution given evidence: known states of some class variables.
 
         Parameters
         ----------
         evidence : mapping, DataFrame or array
-            From the name of a class variable to its state, or to one state for each row; a DataFrame with some of the
-            class variables; or an array with all of them. Missing values (None, NaN) are unknown.
+            A mapping from names of class variables to a state, or to one state for each row; a DataFrame with some of
+            the class variables; or an array with all of them. Missing values (None, NaN) are unknown.
 
         Returns
         -------
         distribution of all class variables
-            The known ones have their state with probability one. What was known before stays known.
+            Known states have probability one. Earlier evidence is kept.
 
         Examples
         --------
@@ -284,11 +262,10 @@ class BaseDistribution(ABC):
         >>> posterior.marginal(name)[0]
         array([0., 1., 0.])
         """
-        codes = read_evidence(self.class_table, evidence, len(self))
-        return self.given_codes(codes)
+        return self.given_codes(read_evidence(self.class_table, evidence, len(self)))
 
     def mutual_information(self, one: str | Sequence[str], other: str | Sequence[str]) -> Floats:
-        """How much one class variable (or group) says about another in each row, in nats.
+        """Return the mutual information of two class variables, or sets of them, in each row, in nats.
 
         Parameters
         ----------
@@ -298,7 +275,7 @@ class BaseDistribution(ABC):
         Returns
         -------
         array of shape (n_rows,)
-            Zero where they are independent.
+            Zero if they are independent.
         """
         first, second = self._numbers("one", one), self._numbers("other", other)
         if set(first) & set(second):
@@ -312,20 +289,7 @@ class BaseDistribution(ABC):
         return np.maximum(terms.sum(axis=(1, 2)), 0.0)
 
     def decide(self, loss: LossLike = "hamming", random_state: Any = 0) -> Decision:
-        """The prediction of least expected loss for each row, and that loss.
-
-        Parameters
-        ----------
-        loss : str, loss object or callable
-            As in `pmdc.decisions.decide`.
-        random_state : int, RandomState instance or None
-            For losses whose expectation is estimated from draws.
-
-        Returns
-        -------
-        Decision
-            A named tuple: `outcome`, `expected_loss`, `standard_error` and `proved`.
-        """
+        """Return the prediction of least expected loss for each row, and this loss; see `pmdc.decisions.decide`."""
         from pmdc.decisions.decide import decide
 
         return decide(self, loss, random_state)
@@ -339,19 +303,18 @@ class BaseDistribution(ABC):
         ----------
         row : int, default=0
         ax : matplotlib Axes, optional
-            Where to draw; by default in a new figure that is just large enough.
+            The axes to draw in; by default a new figure of fitting size.
         loss : str, loss object or callable, default="hamming"
-            The loss whose prediction is marked, as in `decide`.
+            The prediction for this loss is marked, as in `decide`.
         title : str, optional
 
         Returns
         -------
         matplotlib Axes
-            A panel for each class variable, parents above children where there is a graph. Predicted states have a
-            triangle and a bar of their own colour; known ones (`given`) a square, in a grey panel. Of more than eight
-            states, the least probable are put together, and their number is told. Gids, which SVG files keep:
-            "node:<name>", "state:<name>:<state>", "bar:<name>:<state>", "mark:<name>:<state>",
-            "edge:<parent>:<child>".
+            A panel for each class variable; with a graph, parents are above children. Predicted states have a triangle
+            and a coloured bar, known states (`given`) a square in a grey panel. If there are more than eight states,
+            the least probable ones are combined. Gids, which are kept in SVG files: "node:<name>",
+            "state:<name>:<state>", "bar:<name>:<state>", "mark:<name>:<state>", "edge:<parent>:<child>".
 
         Examples
         --------
@@ -372,29 +335,29 @@ class BaseDistribution(ABC):
 
         return distribution_html(self)
 
-    # Within -------------------------------------------------------------------------------------------------
+    # Helpers --------------------------------------------------------------------------------------------------
 
     def _check_row(self, row: int) -> None:
         check_count("row", row, 0)
         if row >= len(self):
-            raise ValueError(f"row={row}, but there are {len(self)} rows, counted from 0.")
+            raise ValueError(f"row={row}, but there are {len(self)} rows, numbered from 0.")
 
     @cached_property
     def n_outcomes(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return prod(self.class_table.sizes)
 
     def every_outcome(self) -> Codes:
-        """All outcomes, in the order of class variables and their states; refused where a list of them is too long."""
-        if self.n_outcomes * len(self) > MOST_CELLS:
+        """Return all outcomes, in the order of class variables and their states; ValueError if they are too many."""
+        if self.n_outcomes * len(self) > _MAX_CELLS:
             raise ValueError(
-                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {MOST_CELLS} "
-                "numbers): ask for fewer rows at a time, or for top(k)."
+                f"A list of all {self.n_outcomes:.3g} outcomes of {len(self)} rows is too long (more than {_MAX_CELLS} "
+                "numbers): use fewer rows at a time, or top(k)."
             )
         return all_outcomes(self.class_table.sizes)
 
     def states_of(self, codes: Codes) -> Array:
-        """States behind codes whose last axis is the class variables."""
+        """Return the states of codes; the last axis is the class variables."""
         states = self.class_table.states
         kinds = {known.dtype.kind for known in states}
         dtype = np.result_type(*(known.dtype for known in states)) if len(kinds) == 1 else np.dtype(object)
@@ -404,11 +367,11 @@ class BaseDistribution(ABC):
         return answer
 
     def _numbers(self, argument: str, names: str | Sequence[str]) -> list[int]:
-        """The numbers of class variables called by name."""
+        """Return the indices of class variables given by name."""
         listed = list(names) if isinstance(names, (list, tuple, set, frozenset, np.ndarray)) else [names]
         numbers = [variable_number(self.class_table, argument, name) for name in listed]
         if not numbers or len(set(numbers)) < len(numbers):
-            raise ValueError(f"{argument}={names!r}: name at least one class variable, and each once.")
+            raise ValueError(f"{argument}={names!r} must name at least one class variable, and none twice.")
         return numbers
 
     def _warn_unknown(self, Y: Any, unknown: npt.NDArray[np.bool_]) -> None:
@@ -429,29 +392,25 @@ class BaseDistribution(ABC):
 
 
 def draw(probabilities: Floats, random: np.random.RandomState) -> Codes:
-    """Draw from the distributions along the last axis, by inversion.
-
-    A uniform number is below one, so times the total it is below the total: a state of probability zero,
-    at which the cumulative probability does not grow, is never drawn.
-    """
+    """Draw from the distributions along the last axis, by inversion; a state of probability zero is never drawn."""
     cumulative = np.cumsum(probabilities, axis=-1)
     uniform = random.random_sample(probabilities.shape[:-1]) * cumulative[..., -1]
     return (cumulative <= uniform[..., None]).sum(axis=-1)
 
 
 def merge_evidence(known: Codes | None, new: Codes) -> Codes:
-    """Both together; a contradiction is refused as impossible."""
+    """Combine old and new evidence; raise ImpossibleEvidenceError if they contradict each other."""
     if known is None:
         return new
     clash = (known != NO_EVIDENCE) & (new != NO_EVIDENCE) & (known != new)
     if clash.any():
         row = int(np.argmax(clash.any(axis=1)))
-        raise ImpossibleEvidenceError(row, "contradicts what was known before")
+        raise ImpossibleEvidenceError(row, "contradicts earlier evidence")
     return np.where(new == NO_EVIDENCE, known, new)
 
 
 def contradicts(evidence: Codes, outcomes: Codes) -> npt.NDArray[np.bool_]:
-    """Which outcomes contradict what is known in which row, shape (n_rows, n_outcomes)."""
+    """Return which outcomes contradict the evidence of each row, shape (n_rows, n_outcomes)."""
     wrong = np.zeros((len(evidence), len(outcomes)), dtype=bool)
     for known, states in zip(evidence.T, outcomes.T, strict=True):
         wrong |= (known[:, None] != NO_EVIDENCE) & (known[:, None] != states)
@@ -459,5 +418,5 @@ def contradicts(evidence: Codes, outcomes: Codes) -> npt.NDArray[np.bool_]:
 
 
 def all_outcomes(sizes: Sequence[int]) -> Codes:
-    """All outcomes, in the order of class variables and their states."""
+    """Return all outcomes, in the order of class variables and their states."""
     return np.array(np.unravel_index(np.arange(prod(sizes)), tuple(sizes)), dtype=np.int64).T.reshape(-1, len(sizes))

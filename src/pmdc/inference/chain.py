@@ -1,4 +1,4 @@
-"""The joint distribution of a chain of models: exact by enumeration, where outcomes are few."""
+"""The joint distribution of a classifier chain; exact by enumeration if there are few outcomes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from pmdc.inference.evidence import NO_EVIDENCE
 from pmdc.inference.outcomes import OutcomeDistribution
 from pmdc.table.features import Features
 
-_MOST_BYTES = 2**31
-"""The most memory that the outcomes of one batch may take."""
+_MAX_BYTES = 2**31
+"""Largest memory for the outcomes of one batch."""
 
-MOST_OUTCOMES = 100_000
-"""A chain enumerates its outcomes up to this number; above it, exact marginals and modes are refused."""
+MAX_OUTCOMES = 100_000
+"""Largest number of outcomes that a chain enumerates; above it, exact marginals and modes are not available."""
 
 _BATCH_CELLS = 2**24
-"""Inputs that a chain hands to a link at once while it enumerates (128 MiB)."""
+"""Largest number of inputs given to a link at once during enumeration (128 MiB)."""
 
 
 class Chain(Protocol):
-    """Fitted models of all class variables, each given the features and those before it."""
+    """Fitted models of all class variables, each given the features and the class variables before it."""
 
     order: tuple[int, ...]
     sizes: Sequence[int]
 
     def log_proba(self, place: int, inputs: Features, codes: Codes) -> Floats:
-        """log P(link | x, links before), the latter read off the codes of all class variables."""
+        """Return log P(link | x, links before it); `codes` has all class variables."""
 
 
 class ChainDistribution(BaseDistribution):
     """The joint distribution of a chain: the product of its links.
 
-    `log_prob` of whole outcomes and `sample` follow the chain. All other answers enumerate the outcomes and are refused
-    where there are too many.
+    `log_prob` of whole outcomes and `sample` follow the chain. All other methods enumerate the outcomes and raise
+    ValueError if there are too many.
     """
 
     def __init__(self, class_table: ClassTable, chain: Chain, inputs: Features):
@@ -66,42 +66,39 @@ class ChainDistribution(BaseDistribution):
         return codes.reshape(len(self), n, -1)
 
     def enumerate(self) -> OutcomeDistribution:
-        """The same distribution as a list of all outcomes."""
+        """Return the same distribution as a list of all outcomes."""
         if self._enumerated is None:
             sizes = self._chain.sizes
             count = math.prod(sizes)
-            if count > MOST_OUTCOMES:
+            if count > MAX_OUTCOMES:
                 raise ValueError(
-                    f"this chain has {count:.3g} outcomes; it is exact only by enumerating them, which is done up to "
-                    f"{MOST_OUTCOMES}. Use predict(X, loss='greedy'), log_prob or sample, or a GBNC."
+                    f"This chain has {count:.3g} outcomes, too many to enumerate (at most {MAX_OUTCOMES}). Use "
+                    "predict(X, loss='greedy'), log_prob or sample, or a GBNC."
                 )
-            if 8 * count * len(self) > _MOST_BYTES:
+            if 8 * count * len(self) > _MAX_BYTES:
                 raise ValueError(
-                    f"{count} outcomes for each of {len(self)} rows take {8 * count * len(self) / 2**30:.1f} GiB, more "
-                    f"than {_MOST_BYTES / 2**30:g}: ask for fewer rows at a time."
+                    f"{count} outcomes for each of {len(self)} rows need {8 * count * len(self) / 2**30:.1f} GiB of "
+                    f"memory (at most {_MAX_BYTES / 2**30:g}): use fewer rows at a time."
                 )
             outcomes = np.array(list(np.ndindex(*sizes)), dtype=np.int64).reshape(count, len(sizes))
             log_p = np.zeros((len(self), count))
             for place, k in enumerate(self._chain.order):
-                # Outcomes that agree so far share the answer of this link.
+                # Outcomes with the same states so far have the same probabilities for this link.
                 before = list(self._chain.order[:place])
                 _, first, prefix = np.unique(outcomes[:, before], axis=0, return_index=True, return_inverse=True)
-                answers = self._link_answers(place, outcomes[first])
-                log_p += answers[:, prefix.ravel(), outcomes[:, k]]
+                log_p += self._link_log_proba(place, outcomes[first])[:, prefix.ravel(), outcomes[:, k]]
             self._enumerated = OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
         return self._enumerated
 
-    def _link_answers(self, place: int, prefixes: Codes) -> Floats:
-        """log P(link | x, prefix) for all rows and prefixes, shape (n, n_prefixes, n_states); many rows at a time."""
+    def _link_log_proba(self, place: int, prefixes: Codes) -> Floats:
+        """Return log P(link | x, prefix) for all rows and prefixes, shape (n, n_prefixes, n_states)."""
         n, size = len(self), self._chain.sizes[self._chain.order[place]]
-        answers = np.empty((n, len(prefixes), size))
-        step = max(1, _BATCH_CELLS // max(1, n * (self._width() + sum(self._chain.sizes))))
+        log_proba = np.empty((n, len(prefixes), size))
+        width = self._inputs.continuous.shape[1] + self._inputs.discrete.shape[1] + sum(self._chain.sizes)
+        step = max(1, _BATCH_CELLS // max(1, n * width))
         for start in range(0, len(prefixes), step):
             some = prefixes[start : start + step]
             inputs = self._inputs.rows(np.repeat(np.arange(n), len(some)))
             codes = np.tile(some, (n, 1))
-            answers[:, start : start + step] = self._chain.log_proba(place, inputs, codes).reshape(n, len(some), size)
-        return answers
-
-    def _width(self) -> int:
-        return self._inputs.continuous.shape[1] + self._inputs.discrete.shape[1]
+            log_proba[:, start : start + step] = self._chain.log_proba(place, inputs, codes).reshape(n, len(some), size)
+        return log_proba

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class JointDistribution(BaseDistribution):
     """The conditional joint distribution of the class variables, in each row of a batch.
 
-    It is the product of one conditional table for each class variable given its parents, and may be conditioned on
-    evidence. Every answer is exact. Most of them run a junction tree; `log_prob` of whole outcomes and, without
-    evidence, `sample` do not need one.
+    It is the product of the conditional tables of the class variables given their parents, and may be conditioned on
+    evidence. All answers are exact. Most of them use a junction tree; `log_prob` of whole outcomes and, without
+    evidence, `sample` do not need it.
 
     Parameters
     ----------
@@ -34,10 +34,9 @@ class JointDistribution(BaseDistribution):
     parents : sequence of K tuples of int
         The parents of each class variable, as indices of class variables. They must not form a cycle.
     log_tables : sequence of K arrays of shape (n_rows, *sizes of the parents, size)
-        Log probabilities of the states of each class variable given its parents. Zero probabilities (-inf)
-        are allowed.
+        Log probabilities of the states of each class variable given its parents. Zero probabilities (-inf) are allowed.
     junction_tree : JunctionTree, optional
-        The compiled structure, if there is one; otherwise it is compiled when first needed.
+        The compiled structure; by default it is compiled when first needed.
     evidence : array of shape (n_rows, K), optional
         Codes of known states; -1 is unknown.
 
@@ -85,12 +84,12 @@ class JointDistribution(BaseDistribution):
 
     @cached_property
     def junction_tree(self) -> JunctionTree:
-        """The compiled structure."""
+        """The junction tree of the network."""
         return JunctionTree(self.class_table.sizes, self._scopes)
 
     @cached_property
     def log_evidence(self) -> Floats:
-        """The log probability of what is known in each row; zero where nothing is."""
+        """The log probability of the evidence in each row; zero without evidence."""
         if self.evidence is None:
             return np.zeros(len(self))
         return self.junction_tree.log_evidence(self.log_tables, self.evidence)
@@ -105,7 +104,7 @@ class JointDistribution(BaseDistribution):
         return tree.joint(self.log_tables, [variables], self.evidence)[0]
 
     def entropy(self) -> Floats:
-        # H(Y | e) = log P(e) - E[log P(Y, e)], and the latter is a sum over class variables given their parents.
+        # H(Y | e) = log P(e) - E[log P(Y, e)], and log P(Y, e) is a sum over class variables given their parents.
         total = self.log_evidence.copy()
         joint_tables = self.junction_tree.factor_marginals(self.log_tables, self.evidence)
         for joint, log_table in zip(joint_tables, self.log_tables, strict=True):
@@ -132,11 +131,10 @@ class JointDistribution(BaseDistribution):
         return codes[:, list(variables)], log_prob - self.log_evidence
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        tables = [table + np.log(weight) for table, weight in zip(self.log_tables, weights, strict=True)]
-        most = [float(np.log(weight.max())) for weight in weights]  # the tree wants no logarithm above zero
-        tables = [table - shift for table, shift in zip(tables, most, strict=True)]
+        largest = [float(weight.max()) for weight in weights]  # the tree needs log weights of at most zero
+        tables = [table + np.log(w / top) for table, w, top in zip(self.log_tables, weights, largest, strict=True)]
         log_total, marginals = self.junction_tree.weighted_marginals(tables, self.evidence)
-        return log_total - self.log_evidence + sum(most), marginals
+        return log_total - self.log_evidence + np.log(largest).sum(), marginals
 
     def log_prob_codes(self, codes: Codes) -> Floats:
         impossible = np.zeros(len(self), dtype=bool)
@@ -144,17 +142,17 @@ class JointDistribution(BaseDistribution):
             known = self.evidence != NO_EVIDENCE
             impossible = (known & (codes != NO_EVIDENCE) & (codes != self.evidence)).any(axis=1)
             codes = np.where(known, self.evidence, codes)
-        partly = (codes == NO_EVIDENCE).any(axis=1)
+        partial = (codes == NO_EVIDENCE).any(axis=1)
         total = np.empty(len(self))
-        whole = np.flatnonzero(~partly)
+        whole = np.flatnonzero(~partial)
         total[whole] = outcome_log_prob(self._scopes, self.log_tables, codes[whole], whole)
-        if partly.any():
-            tables = [table[partly] for table in self.log_tables]
-            total[partly] = self.junction_tree.log_evidence(tables, codes[partly])
+        if partial.any():
+            tables = [table[partial] for table in self.log_tables]
+            total[partial] = self.junction_tree.log_evidence(tables, codes[partial])
         return np.where(impossible, -np.inf, total - self.log_evidence)
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        """With evidence down the junction tree; without, each class variable given its parents (ancestral sampling)."""
+        """Draw each class variable given its parents (ancestral sampling); with evidence, use the junction tree."""
         if self.evidence is not None:
             return self.junction_tree.sample(self.log_tables, n, random, self.evidence)
         codes = np.empty((len(self), n, len(self.parents)), dtype=np.int64)
@@ -203,7 +201,7 @@ class JointDistribution(BaseDistribution):
     def plot_table(
         self, name: str, row: int = 0, ax: Axes | None = None, *, max_rows: int = 40, title: str | None = None
     ) -> Axes:
-        """Draw the conditional table of a class variable in one row, P(Y | its parents, x), as a heat map.
+        """Draw a heat map of the conditional table of a class variable in one row, P(Y | parents, x).
 
         Parameters
         ----------
@@ -211,17 +209,17 @@ class JointDistribution(BaseDistribution):
             The class variable.
         row : int, default=0
         ax : matplotlib Axes, optional
-            Where to draw; by default in a new figure that is just large enough.
+            The axes to draw in; by default a new figure of fitting size.
         max_rows : int, default=40
-            Most configurations of the parents. Where there are more, the most probable of this row are shown, these
-            first, and a line tells how many are left out.
+            The largest number of parent configurations shown. If there are more, the most probable ones of this row
+            are shown, in descending order, with a note.
         title : str, optional
 
         Returns
         -------
         matplotlib Axes
-            Configurations of the parents that are class variables down, states across. (Discrete features are fixed by
-            the row.)
+            A row for each configuration of the parent class variables, a column for each state. (Parents that are
+            discrete features have their values in this row of X.)
 
         Examples
         --------
@@ -233,67 +231,43 @@ class JointDistribution(BaseDistribution):
         """
         from pmdc.report.tables import draw_table
 
-        self._check_row(row)
-        if self.evidence is not None:
-            raise ValueError(
-                "A distribution that is given evidence has no conditional tables to draw. Draw those of the one before "
-                "`given`."
-            )
+        self._check_exportable(row)
         (number,) = self._numbers("name", [name])
         return draw_table(self, number, int(row), ax, max_rows, title)
 
-    # For other tools ------------------------------------------------------------------------------------------
+    # Export ---------------------------------------------------------------------------------------------------
 
     def to_pgmpy(self, row: int = 0) -> Any:
-        """The network of one row as a `pgmpy.models.DiscreteBayesianNetwork`.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        DiscreteBayesianNetwork
-            With the names and states of the class variables.
-        """
+        """Return the network of one row as a `pgmpy.models.DiscreteBayesianNetwork`, with names and states."""
         from pmdc.inference.export import to_pgmpy
 
-        return to_pgmpy(self._exportable(row), row)
+        self._check_exportable(row)
+        return to_pgmpy(self, row)
 
     def to_bif(self, row: int = 0) -> str:
-        """The network of one row in the Bayesian interchange format (BIF), which most tools read.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        str
-            Write it to a file that ends in ``.bif``.
-        """
+        """Return the network of one row in the Bayesian interchange format, the text of a ``.bif`` file."""
         from pmdc.inference.export import to_bif
 
-        return to_bif(self._exportable(row), row)
+        self._check_exportable(row)
+        return to_bif(self, row)
 
-    def _exportable(self, row: int) -> JointDistribution:
+    def _check_exportable(self, row: int) -> None:
         self._check_row(row)
         if self.evidence is not None:
             raise ValueError(
-                "A distribution that is given evidence has no conditional tables to export. Export the one before "
-                "`given`, and give the evidence to the other tool."
+                "A distribution with evidence has no conditional tables. Use the distribution before `given`; another "
+                "tool can be given the evidence itself."
             )
-        return self
 
 
 def _check_parents(parents: Sequence[tuple[int, ...]], n_variables: int) -> None:
-    """Raise ValueError unless these are the parents of each class variable in a directed acyclic graph."""
+    """Raise ValueError unless `parents` describes a directed acyclic graph over the class variables."""
     if len(parents) != n_variables:
-        raise ValueError(f"parents has {len(parents)} entries; {n_variables} are needed, one for each class variable.")
+        raise ValueError(f"parents has {len(parents)} entries; it must have {n_variables}, one per class variable.")
     for k, members in enumerate(parents):
         if len({*members, k}) != len(members) + 1 or not all(0 <= p < n_variables for p in members):
             raise ValueError(
-                f"parents[{k}]={members}: give distinct indices of other class variables, below {n_variables}."
+                f"parents[{k}]={members} must be distinct indices of other class variables, below {n_variables}."
             )
     try:
         TopologicalSorter(dict(enumerate(parents))).prepare()

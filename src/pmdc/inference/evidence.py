@@ -1,4 +1,4 @@
-"""What is known of some class variables: from the many ways to say it to codes."""
+"""Evidence: reading of known states of class variables into codes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pmdc._support.checks import shorten, suggest
 from pmdc.table.columns import MISSING, UNKNOWN, as_objects, encode_values, is_missing, show
 
 NO_EVIDENCE = -1
-"""The code of a class variable about which nothing is known."""
+"""The code of a class variable without evidence."""
 
 
 class ImpossibleEvidenceError(ValueError):
-    """What is given has probability zero, so nothing follows from it."""
+    """Evidence of probability zero, on which nothing can be conditioned."""
 
     def __init__(self, row: int, why: str = "has probability zero"):
-        super().__init__(f"given: in row {row} the evidence {why}, so nothing follows from it. Change it.")
+        super().__init__(f"given: in row {row} the evidence {why}, so there is no distribution given it: change it.")
         self.row, self.why = row, why
 
     def __reduce__(self) -> tuple[type, tuple[int, str]]:
@@ -28,25 +28,21 @@ class ImpossibleEvidenceError(ValueError):
 
 
 def variable_number(class_table: Any, argument: str, name: Any) -> int:
-    """The number of a class variable by its name, as it was given or as the library calls it."""
+    """Return the index of a class variable by its name, as in `names` or as given to `fit`."""
     names = list(class_table.names)
     if name in names:
         return names.index(name)
     given = getattr(class_table, "given_names", None)
     if given is not None and name in list(given):
         return list(given).index(name)
-    raise ValueError(f"{argument} names {name!r}, which is no class variable{suggest(name, names)}")
+    raise ValueError(f"{argument} names {name!r}, which is not a class variable{suggest(name, names)}")
 
 
 def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
-    """Codes of what is given, shape (n_rows, K); -1 where nothing is.
+    """Return the codes of evidence, shape (n_rows, K); -1 is unknown.
 
-    Parameters
-    ----------
-    class_table : object with names, states and encode
-    given : mapping from names to a state or to one state for each row; DataFrame; or array of shape (n_rows, K)
-        Missing values (None, NaN) are unknown, and so are class variables that a mapping or a DataFrame does not name.
-    n_rows : int
+    `given` is a mapping from names to a state or to one state for each row, a DataFrame, or an array of shape
+    (n_rows, K). Missing values (None, NaN) and class variables that are not named are unknown.
     """
     names = list(class_table.names)
     frame = nw.from_native(given, eager_only=True, pass_through=True)
@@ -55,7 +51,7 @@ def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
     if not isinstance(given, Mapping):
         codes = class_table.encode(given, unknown="mark", missing="mark")
         if len(codes) != n_rows:
-            raise ValueError(f"given has {len(codes)} rows, but there are {n_rows}: give one for each.")
+            raise ValueError(f"given has {len(codes)} rows, but there must be {n_rows}, one for each row of the batch.")
         if (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
             value = np.asarray(given, dtype=object).reshape(n_rows, -1)[row, k]
@@ -69,13 +65,13 @@ def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
 
 
 def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
-    """One state for all rows, or one for each of them."""
+    """Read one state for all rows, or one for each row."""
     if _is_single(value, states):
         values, row = as_objects([value.item() if isinstance(value, np.ndarray) else value]), None
     elif isinstance(value, (Mapping, set, frozenset)) or np.ndim(value) > 1:
         raise ValueError(
-            f"given[{name!r}] is a {type(value).__name__} of {max(np.ndim(value), 1)} dimension(s): give one state for "
-            "all rows, or a list with one for each row."
+            f"given[{name!r}] is of type {type(value).__name__} with {max(np.ndim(value), 1)} dimension(s): give one "
+            "state for all rows, or a list with one state for each row."
         )
     else:
         series = nw.from_native(value, series_only=True, pass_through=True)
@@ -83,8 +79,8 @@ def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
         row = 0
         if len(values) != n_rows:
             raise ValueError(
-                f"given[{name!r}] has {len(values)} values, but there are {n_rows} rows: give one state for each row, "
-                "or one state for all."
+                f"given[{name!r}] has {len(values)} values, but there are {n_rows} rows: give one state for each, or "
+                "one state for all rows."
             )
     codes = encode_values(values, states)
     missing = is_missing(values)
@@ -96,7 +92,7 @@ def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
 
 
 def _is_single(value: Any, states: Array) -> bool:
-    """Whether this is one state, not many: a state may itself be a tuple."""
+    """Tell a single state from a sequence of states; a state may be a tuple."""
     if isinstance(value, (str, bytes)) or (np.ndim(value) == 0 and not isinstance(value, (Mapping, set, frozenset))):
         return True
     return isinstance(value, tuple) and value in states.tolist()

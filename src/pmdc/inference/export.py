@@ -1,4 +1,4 @@
-"""The network of one row for other tools."""
+"""Export of the network of one row to other tools."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def _probabilities(distribution: JointDistribution, k: int, row: int) -> Any:
-    """The conditional table of a class variable, which adds up to one more precisely than its logarithms do."""
+    """Return the conditional table of a class variable, normalised again after the exponential."""
     table = np.exp(distribution.log_tables[k][row])
     return table / table.sum(axis=-1, keepdims=True)
 
 
 def to_pgmpy(distribution: JointDistribution, row: int) -> Any:
-    """A `pgmpy.models.DiscreteBayesianNetwork` with the names and states of the class variables."""
+    """Return a `pgmpy.models.DiscreteBayesianNetwork` with the names and states of the class variables."""
     models, factors = require("pgmpy.models"), require("pgmpy.factors.discrete")
     names, states, parents = distribution.class_table.names, distribution.class_table.states, distribution.parents
     network = models.DiscreteBayesianNetwork()
@@ -42,9 +42,9 @@ def to_pgmpy(distribution: JointDistribution, row: int) -> Any:
 
 
 def to_bif(distribution: JointDistribution, row: int) -> str:
-    """The Bayesian interchange format, version 0.15.
+    """Return the Bayesian interchange format, version 0.15.
 
-    It knows names without blanks and punctuation only: others are rewritten, and numbered where they would coincide.
+    It allows only letters, digits and underscores in names: other names are rewritten, and numbered if not unique.
     """
     table = distribution.class_table
     names = _words(table.names)
@@ -65,7 +65,7 @@ def to_bif(distribution: JointDistribution, row: int) -> str:
 
 
 def _words(texts: list[str]) -> list[str]:
-    """Texts made of letters, digits and underscores, each different."""
+    """Return unique texts of letters, digits and underscores."""
     words: list[str] = []
     for text in texts:
         word = re.sub(r"\W+", "_", text, flags=re.ASCII) or "_"

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.inference.base import BaseDistribution, ClassTable
-from pmdc.inference.chain import MOST_OUTCOMES, ChainDistribution
+from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
 from pmdc.inference.evidence import NO_EVIDENCE
 from pmdc.inference.outcomes import OutcomeDistribution
 
@@ -23,9 +23,9 @@ class MixtureDistribution(BaseDistribution):
     class_table : ClassTable
     components : sequence of ChainDistribution
     n_samples : int or None
-        Draws for each row where there are too many outcomes to enumerate; None refuses.
+        Draws for each row if there are too many outcomes to enumerate; None raises an error in this case.
     seed : int
-        Of these draws.
+        The random seed of these draws.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MixtureDistribution(BaseDistribution):
         return MixtureDistribution(self.class_table, components, self._n_samples, self._seed)
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
-        """For each draw a component at random, then an outcome from it."""
+        """Draw a component at random, then an outcome from it."""
         chosen = random.randint(len(self._components), size=(len(self), n))
         codes = np.empty((len(self), n, len(self.class_table.sizes)), dtype=np.int64)
         for number, component in enumerate(self._components):
@@ -59,20 +59,19 @@ class MixtureDistribution(BaseDistribution):
         return codes
 
     def _is_small(self) -> bool:
-        small = math.prod(self.class_table.sizes) <= MOST_OUTCOMES
+        small = self.n_outcomes <= MAX_OUTCOMES
         if not small and self._n_samples is None:
             raise ValueError(
-                f"this ensemble has {math.prod(self.class_table.sizes):.3g} outcomes; it is exact only by enumerating "
-                f"them, which is done up to {MOST_OUTCOMES}. Use predict(X, loss='vote'), log_prob or sample, or set "
-                "n_samples for an estimate."
+                f"This ensemble has {self.n_outcomes:.3g} outcomes, too many to enumerate (at most {MAX_OUTCOMES}). "
+                "Use predict(X, loss='vote'), log_prob or sample, or set n_samples for an estimate."
             )
         return small
 
     def enumerate(self) -> OutcomeDistribution:
         if not self._is_small():
             raise ValueError(
-                f"this ensemble has {math.prod(self.class_table.sizes):.3g} outcomes, too many to enumerate. From "
-                "n_samples draws only marginals, mode and entropy are estimated."
+                f"This ensemble has {self.n_outcomes:.3g} outcomes, too many to enumerate. Only marginals, mode and "
+                "entropy can be estimated from n_samples draws."
             )
         if self._exact is None:
             each = [component.enumerate() for component in self._components]

@@ -1,4 +1,4 @@
-"""Losses of predictions: how many class variables of a row are wrong."""
+"""Losses of predictions: which class variables of a row are wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmdc.table.columns import Column, show
 
 
 def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """The share of class variables that are wrong, over all rows.
+    """Return the share of wrong class variables, over all rows.
 
     With n rows (of weight one) and K class variables, ``1/(nK) Σ_i Σ_k [y_ik ≠ ŷ_ik]``.
 
@@ -41,9 +41,9 @@ def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> floa
 
 
 def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """The share of rows with any class variable wrong: the subset 0/1 loss.
+    """Return the share of rows with at least one wrong class variable: the subset 0/1 loss.
 
-    With n rows (of weight one), ``1/n Σ_i [y_i ≠ ŷ_i]``, where y_i is the whole outcome. One minus this is known as
+    With n rows (of weight one), ``1/n Σ_i [y_i ≠ ŷ_i]``, where y_i is a whole outcome. One minus this loss is known as
     exact match or subset accuracy.
 
     Parameters
@@ -67,10 +67,10 @@ def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float
 
 
 def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """The share of rows with more than one class variable wrong.
+    """Return the share of rows with more than one wrong class variable.
 
-    With n rows (of weight one), ``1/n Σ_i [Σ_k [y_ik ≠ ŷ_ik] > 1]``. One minus this is the sub-exact match (Jia and
-    Zhang, "Multi-dimensional classification via kNN feature augmentation", 2020): it forgives one mistake, and is
+    With n rows (of weight one), ``1/n Σ_i [Σ_k [y_ik ≠ ŷ_ik] > 1]``. One minus this loss is the sub-exact match (Jia
+    and Zhang, "Multi-dimensional classification via kNN feature augmentation", 2020): it allows one mistake, and is
     always 1 for a single class variable.
 
     Parameters
@@ -94,7 +94,7 @@ def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
 
 
 def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> dict[Any, float]:
-    """The share of rows in which each class variable is right.
+    """Return the share of rows in which each class variable is right.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None)
     Returns
     -------
     dict
-        From the name of the class variable to its accuracy, in the order of `y_true`. Columns without names are
-        called "y0", "y1", ... The mean of the accuracies is one minus the Hamming loss.
+        The accuracy of each class variable by name, in the order of `y_true`. Columns without names are called "y0",
+        "y1", ... The mean of the accuracies is one minus the Hamming loss.
 
     Examples
     --------
@@ -118,15 +118,15 @@ def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None)
 
 
 def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_]]:
-    """The names of the class variables, and which are wrong in each row, shape (n, K)."""
+    """Return the names of the class variables and which are wrong in each row, shape (n, K)."""
     true, pred = read_outcomes(y_true, "y_true"), read_outcomes(y_pred, "y_pred")
     if len(true[0].values) != len(pred[0].values):
         raise ValueError(
-            f"y_true has {len(true[0].values)} row(s), y_pred has {len(pred[0].values)}: give one prediction for each."
+            f"y_true has {len(true[0].values)} row(s), y_pred has {len(pred[0].values)}: give one prediction per row."
         )
     if len(true) != len(pred):
         raise ValueError(
-            f"y_true has {len(true)} class variable(s), y_pred has {len(pred)}: give one prediction for each."
+            f"y_true has {len(true)} class variable(s), y_pred has {len(pred)}: give a prediction for each of them."
         )
     true_names, pred_names = frame_names(y_true), frame_names(y_pred)
     if true_names is not None and pred_names is not None:
@@ -138,16 +138,16 @@ def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_]]
             )
         pred = [pred[pred_names.index(name)] for name in true_names]
     names = true_names or pred_names or [f"y{k}" for k in range(len(true))]
-    return names, np.column_stack([_differ(*columns) for columns in zip(true, pred, names, strict=True)])
+    return names, np.column_stack([differ(*columns) for columns in zip(true, pred, names, strict=True)])
 
 
-def _differ(true: Column, pred: Column, name: Any) -> npt.NDArray[np.bool_]:
-    # Objects compare by value, whatever the types of the columns.
+def differ(true: Column, pred: Column, name: Any) -> npt.NDArray[np.bool_]:
+    """Return in which rows two columns differ by value, whatever their types."""
     wrong = np.asarray(true.values.astype(object) != pred.values.astype(object), dtype=bool)
     if wrong.all() and {_kind(true), _kind(pred)} == {"numbers", "strings"}:
         warnings.warn(
             f"Class variable {name!r} holds {_kind(true)} in y_true (such as {show(true.values[0])}) and {_kind(pred)} "
-            f"in y_pred (such as {show(pred.values[0])}), so that all predictions are wrong. Convert one of them.",
+            f"in y_pred (such as {show(pred.values[0])}), so all predictions are wrong. Convert one of them.",
             UserWarning,
             stacklevel=4,
         )

@@ -1,6 +1,6 @@
 """Losses of probabilities: of the marginals of the class variables, and of their joint distribution.
 
-Logarithms are natural. A state in `y_true` that is unknown to the model has probability zero.
+Logarithms are natural. A state in `y_true` that the model does not know has probability zero.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import numpy.typing as npt
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_count
 from pmdc.inference.base import BaseDistribution
-from pmdc.metrics.reading import mean_of_rows, read_outcomes
+from pmdc.metrics.decisions import differ
+from pmdc.metrics.reading import in_order_of_fit, mean_of_rows, read_outcomes
 from pmdc.table.columns import UNKNOWN, Column, as_objects, encode_values, show
 from pmdc.table.rows import read_weights
 
 _TOLERANCE = 1e-4
-"""How far probabilities may be from adding up to one: classifiers that calculate in single precision are welcome."""
+"""Largest allowed error of the sum of probabilities: classifiers may compute in single precision."""
 
 
 # Marginals ----------------------------------------------------------------------------------------------------
 
 
 def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> float:
-    """The mean of -log P(y_k | x) over rows and class variables.
+    """Return the mean of -log P(y_k | x) over rows and class variables.
 
     With n rows (of weight one) and K class variables, ``-1/(nK) Σ_i Σ_k log P(y_ik | x_i)``. For class variables that
     are independent given x, K times this is the joint log-loss.
@@ -36,16 +37,15 @@ def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: A
     y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
         The true states, with columns in the order of `proba`.
     proba : list of K arrays of shape (n, n_states), or one array for a single class variable
-        What `predict_proba` gives.
+        As returned by `predict_proba`.
     classes : list of K sequences of states, or one for a single class variable
-        What ``classes_`` says: the states of the columns of `proba`.
+        The states of the columns of `proba`, as in ``classes_``.
     sample_weight : array-like of shape (n,), optional
 
     Returns
     -------
     float
-        Infinite if a true state has probability zero; if that is because it is unknown to the model, a warning
-        says so.
+        Infinite if a true state has probability zero, with a warning if the model does not know the state.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: A
 
 
 def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> float:
-    """The squared difference between probabilities and what came true, summed over states (Brier, 1950).
+    """Return the squared error of the probabilities, summed over states (Brier, 1950).
 
     With n rows (of weight one) and K class variables, ``1/(nK) Σ_i Σ_k Σ_s (P(Y_k = s | x_i) - [y_ik = s])²``, the sum
-    over all states of the class variable, including one in `y_true` that is unknown to the model.
+    over all states of the class variable, including a state in `y_true` that the model does not know.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = N
     Returns
     -------
     float
-        Between 0 and 2, less is better. (For two states some halve it; this does not.)
+        Between 0 and 2, smaller is better. (For two states some authors halve it; this function does not.)
 
     Examples
     --------
@@ -93,13 +93,12 @@ def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = N
 def expected_calibration_error(
     y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, sample_weight: Any = None
 ) -> float:
-    """How far the confidence in predicted states is from their accuracy (Naeini, Cooper and Hauskrecht, 2015).
+    """Return the mean difference between confidence and accuracy (Naeini, Cooper and Hauskrecht, 2015).
 
-    For each class variable the prediction is its most probable state, and the confidence is the probability of that.
-    The rows are divided by confidence into bins ``((b-1)/B, b/B]`` of equal width, and the error is ``Σ_b w_b |acc_b -
-    conf_b|``: w_b is the share of the rows in the bin, acc_b the share of right predictions among them, conf_b their
-    mean confidence. (Guo, Pleiss, Sun and Weinberger, 2017, have it in this form.) The answer is the mean over class
-    variables.
+    For each class variable the prediction is its most probable state, and the confidence is the probability of this
+    state. Rows are binned by confidence into ``((b-1)/B, b/B]``, and the error is ``Σ_b w_b |acc_b - conf_b|``: w_b is
+    the share of the rows in the bin, acc_b the share of right predictions among them, conf_b their mean confidence (as
+    in Guo, Pleiss, Sun and Weinberger, 2017). The result is the mean over class variables.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def expected_calibration_error(
     Returns
     -------
     float
-        Between 0 and 1. It depends on the number of bins, and is biased upwards where bins hold few rows.
+        Between 0 and 1. It depends on the number of bins and is biased upwards if bins contain few rows.
 
     See Also
     --------
@@ -119,7 +118,7 @@ def expected_calibration_error(
 
     Examples
     --------
-    Twice as sure as right:
+
 
     >>> from pmdc.metrics import expected_calibration_error
     >>> expected_calibration_error(["no", "yes"], [[1.0, 0.0], [1.0, 0.0]], ["no", "yes"])
@@ -136,18 +135,18 @@ def expected_calibration_error(
 
 
 class Reliability(NamedTuple):
-    """Confidence and accuracy of predicted states in bins of confidence; what `reliability` returns."""
+    """Confidence and accuracy of predicted states in bins of confidence, returned by `reliability`."""
 
     weight: Floats
     """The share of predictions in each bin."""
     confidence: Floats
     """Their mean confidence; 0 in an empty bin."""
     accuracy: Floats
-    """The share of them that are right; 0 in an empty bin."""
+    """Their share of right predictions; 0 in an empty bin."""
 
 
 def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, sample_weight: Any = None) -> Reliability:
-    """The bins behind a calibration plot: predicted states of all class variables together, by their confidence.
+    """Return the bins of a calibration plot: predicted states of all class variables, binned by confidence.
 
     Parameters
     ----------
@@ -184,24 +183,23 @@ def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, samp
 
 
 def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight: Any = None) -> float:
-    """The mean of -log P(y | x) over rows, of whole outcomes y.
+    """Return the mean of -log P(y | x) over rows, of whole outcomes y.
 
-    With n rows (of weight one), ``-1/n Σ_i log P(y_i | x_i)``. It is the sum over class variables, not the mean, so it
-    grows with their number.
+    With n rows (of weight one), ``-1/n Σ_i log P(y_i | x_i)``. It grows with the number of class variables: it is a
+    sum over them, not a mean.
 
     Parameters
     ----------
     y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
         The true outcomes. The columns of a DataFrame are matched by name if the model was fitted to one.
     distribution : distribution of the outcomes in each row
-        What `predict_joint` gives.
+        As returned by `predict_joint`.
     sample_weight : array-like of shape (n,), optional
 
     Returns
     -------
     float
-        Infinite if a true outcome has probability zero; if that is because a state is unknown to the model, a
-        warning says so.
+        Infinite if a true outcome has probability zero, with a warning if the model does not know a state.
 
     Examples
     --------
@@ -225,16 +223,16 @@ def joint_calibration_error(
     n_bins: int = 10,
     sample_weight: Any = None,
 ) -> float:
-    """The expected calibration error of predicted outcomes.
+    """Return the expected calibration error of predicted outcomes.
 
-    As `expected_calibration_error`, but of whole outcomes: the confidence is the joint probability of the predicted
-    outcome, which is right if all its class variables are.
+    Like `expected_calibration_error`, but for whole outcomes: the confidence is the joint probability of the predicted
+    outcome, which is right if all its class variables are right.
 
     Parameters
     ----------
     y_true, distribution : as in `joint_log_loss`
     y_pred : as y_true, optional
-        The predicted outcomes. By default the most probable ones.
+        The predicted outcomes; the most probable ones by default.
     n_bins : int, default=10
         The number of bins.
     sample_weight : array-like of shape (n,), optional
@@ -256,30 +254,37 @@ def joint_calibration_error(
     """
     _check_distribution(distribution)
     check_count("n_bins", n_bins, 1)
-    truth = distribution.class_table.encode(y_true, unknown="mark")
+    table = distribution.class_table
+    truth = table.encode(y_true, unknown="mark")
     if len(truth) != len(distribution):
         raise ValueError(f"y_true has {len(truth)} row(s), but the distribution has {len(distribution)}.")
     if y_pred is None:
         predicted, log_prob = distribution.mode_codes()
-    else:
+        wrong = predicted != truth
+    else:  # compared by value: two states that the model does not know have the same code
         log_prob = distribution.log_prob(y_pred)
-        predicted = distribution.class_table.encode(y_pred, unknown="mark")
-    right = (predicted == truth).all(axis=1)
-    return _calibration_error(np.exp(log_prob), right, n_bins, read_weights(sample_weight, len(truth)))
+        columns = [
+            read_outcomes(in_order_of_fit(table, y, argument), argument)
+            for y, argument in ((y_true, "y_true"), (y_pred, "y_pred"))
+        ]
+        wrong = np.column_stack([differ(*pair) for pair in zip(*columns, table.names, strict=True)])
+    return _calibration_error(
+        np.exp(log_prob), ~wrong.any(axis=1), n_bins, read_weights(sample_weight, len(distribution))
+    )
 
 
-# Within -------------------------------------------------------------------------------------------------------
+# Helpers ------------------------------------------------------------------------------------------------------
 
 
 class _Marginal(NamedTuple):
-    """The probabilities of the states of one class variable, and its true states."""
+    """Probabilities of the states of a class variable, and its true states."""
 
     column: Column
     proba: Floats
     codes: Codes
 
     def of_truth(self) -> Floats:
-        """The probability of the true state in each row."""
+        """Return the probability of the true state in each row."""
         found = self.proba[np.arange(len(self.codes)), self.codes]
         return np.where(self.codes == UNKNOWN, 0.0, found)
 
@@ -289,8 +294,8 @@ def _read_marginals(y_true: Any, proba: Any, classes: Any) -> list[_Marginal]:
     if not _is_list_of_arrays(proba):
         if len(columns) > 1:
             raise ValueError(
-                f"proba is one array, but y_true has {len(columns)} class variables: give a list with an array of "
-                "shape (n_rows, n_states) for each, as predict_proba of GBNC or of MultiOutputClassifier does."
+                f"proba is one array, but y_true has {len(columns)} class variables: give a list with one array of "
+                "shape (n_rows, n_states) for each, as returned by predict_proba of GBNC or MultiOutputClassifier."
             )
         proba, classes = [proba], [classes]
     for name, given in (("proba", proba), ("classes", classes)):
@@ -307,7 +312,7 @@ def _read_marginals(y_true: Any, proba: Any, classes: Any) -> list[_Marginal]:
 
 
 def _is_list_of_arrays(proba: Any) -> bool:
-    """Whether there is a table of probabilities for each class variable, or a single table (perhaps a list of rows)."""
+    """Tell a list with one table per class variable from a single table (which may be a list of rows)."""
     if isinstance(proba, (list, tuple)):
         return all(np.ndim(item) == 2 for item in proba)
     return np.ndim(proba) == 3
@@ -317,18 +322,18 @@ def _check_proba(proba: Any, shape: tuple[int, int], argument: str) -> Floats:
     try:
         array = np.asarray(proba, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{argument} must be an array of probabilities, as predict_proba gives.") from None
+        raise ValueError(f"{argument} must be an array of probabilities, as returned by predict_proba.") from None
     if array.shape != shape:
         raise ValueError(
-            f"{argument} has shape {array.shape}, but y_true has {shape[0]} row(s) and classes names {shape[1]} "
-            f"state(s): its shape must be {shape}."
+            f"{argument} has shape {array.shape}; it must be {shape}, because y_true has {shape[0]} row(s) and classes "
+            f"has {shape[1]} state(s)."
         )
     total = array.sum(axis=1)
     bad = ~((np.abs(total - 1) <= _TOLERANCE) & (array >= -_TOLERANCE).all(axis=1))  # NaN is bad too
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"{argument}, row {row} is {array[row].tolist()}: probabilities must not be negative and add up to one."
+            f"{argument}, row {row} is {array[row].tolist()}: probabilities must be non-negative and add up to one."
         )
     return np.clip(array, 0.0, 1.0)
 
@@ -340,26 +345,25 @@ def _warn_unknown(marginal: _Marginal, k: int) -> None:
         shown = ", ".join(show(state) for state in states[:5]) + (", ..." if len(states) > 5 else "")
         warnings.warn(
             f"y_true, class variable {marginal.column.name!r}: {unknown.sum()} row(s) hold a state that is not in "
-            f"classes[{k}] ({shown}); their probability is zero. GBNC knows states without rows if a categorical dtype "
-            "declares them.",
+            f"classes[{k}] ({shown}); their probability is zero. Declare all states by a categorical dtype in fit.",
             UserWarning,
             stacklevel=3,
         )
 
 
 def _bins(confidence: Floats, n_bins: int) -> Codes:
-    """The bin of each confidence: ``((b-1)/B, b/B]``, and 0 in the first."""
+    """Return the bin of each confidence: ``((b-1)/B, b/B]``; 0 is in the first."""
     return np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
 
 
 def _calibration_error(confidence: Floats, right: npt.NDArray[np.bool_], n_bins: int, weights: Floats) -> float:
     excess = np.bincount(_bins(confidence, n_bins), weights * (right - confidence))
-    return float(np.abs(excess).sum() / weights.sum())  # w_b |acc_b - conf_b| of a bin is the size of its mean excess
+    return float(np.abs(excess).sum() / weights.sum())  # the mean excess of a bin is w_b (acc_b - conf_b)
 
 
 def _check_distribution(distribution: Any) -> None:
     if not isinstance(distribution, BaseDistribution):
         raise TypeError(
-            f"distribution is of type {type(distribution).__name__}: give what predict_joint returns. The marginals of "
-            "predict_proba are judged by marginal_log_loss and expected_calibration_error."
+            f"distribution is of type {type(distribution).__name__}: give the result of predict_joint. For the "
+            "marginals of predict_proba use marginal_log_loss or expected_calibration_error."
         )

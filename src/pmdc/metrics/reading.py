@@ -1,4 +1,4 @@
-"""Outcomes as metrics take them, in any container, and means over rows."""
+"""Reading of outcomes in any container, and means over rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import narwhals as nw
 import numpy as np
 
 from pmdc._support.arrays import Array, Floats
+from pmdc._support.checks import shorten
 from pmdc.table.columns import Column, as_objects, read_columns
 from pmdc.table.rows import read_weights
 
 
 def read_outcomes(data: Any, argument: str) -> list[Column]:
-    """The class variables of a table, a series, or a one-dimensional array or list."""
+    """Return the class variables of a table, a series, or a one-dimensional array or list."""
     series = nw.from_native(data, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         data = series.to_frame().to_native()
@@ -29,13 +30,25 @@ def _is_one_dimensional(data: Any) -> bool:
 
 
 def frame_names(data: Any) -> list[Any] | None:
-    """The names of the columns of a DataFrame; None for what has no names."""
+    """Return the column names of a DataFrame; None for other containers."""
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return list(frame.columns) if isinstance(frame, nw.DataFrame) else None
 
 
+def in_order_of_fit(class_table: Any, data: Any, argument: str) -> Any:
+    """Return a DataFrame with its columns in the order of the class variables, if the model was fitted to one."""
+    columns, names = frame_names(data), getattr(class_table, "given_names", None)
+    fitted_to_frame = getattr(class_table, "frame_states", None) is not None
+    if columns is None or names is None or not fitted_to_frame or len(columns) != len(names):
+        return data
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise ValueError(f"{argument} lacks the class variable {missing[0]!r}; its columns are {shorten(columns)}.")
+    return nw.from_native(data, eager_only=True)[:, [columns.index(name) for name in names]].to_native()
+
+
 def mean_of_rows(values: Array, sample_weight: Any) -> Floats:
-    """The weighted mean over rows."""
+    """Return the weighted mean over rows."""
     weights = read_weights(sample_weight, len(values))
     kept = weights > 0  # an infinite value times a weight of zero would be NaN
     return np.average(values[kept], axis=0, weights=weights[kept])

@@ -1,16 +1,15 @@
-"""Scorers: judge a fitted classifier on a table, as ``scoring=`` of scikit-learn's model selection. Greater is better.
+"""Scorers for the parameter ``scoring`` of scikit-learn's model selection; greater is better.
 
-A scorer is called as ``scorer(estimator, X, y, sample_weight=None)``. It looks through pipelines and searches
-(`GridSearchCV` and the like) at the classifier within, so that `predict_joint` and ``predict(X, loss=...)`` are found
-there. Scikit-learn's own multi-output classifiers are judged by their `predict` and `predict_proba`.
+A scorer is called as ``scorer(estimator, X, y, sample_weight=None)``. It finds the classifier inside pipelines and
+searches (such as `GridSearchCV`), because only this has `predict_joint` and ``predict(X, loss=...)``. Scikit-learn's
+own multi-output classifiers are evaluated by their `predict` and `predict_proba`.
 
-**Which decision is judged.** Each loss has its own optimal decision, and the classifiers of this library take any of
-them from one fit. So `subset_accuracy` asks for ``predict(X, loss="subset")``, `hamming_accuracy` for
-``loss="hamming"`` and `sub_exact_accuracy` for ``loss="sub-exact"``, whichever the classifier is set to. A classifier
-that is set to a rule of its own, as a `ClassifierChain` to ``loss="greedy"`` or an ensemble of chains to a vote, is
-judged by that rule: it is what makes it a classifier chain. Set its loss to "subset" or "hamming" to have it judged by
-optimal decisions. To judge `predict` as it is set, use ``make_scorer(subset_loss, greater_is_better=False)`` of
-scikit-learn.
+**Which decision is evaluated.** Each loss has its own optimal decision, and the classifiers of this library can make
+all of them after one fit. So `subset_accuracy` calls ``predict(X, loss="subset")``, `hamming_accuracy` uses
+``loss="hamming"`` and `sub_exact_accuracy` ``loss="sub-exact"``, whatever the parameter `loss` of the classifier is. A
+classifier whose `loss` is a rule of its own, such as "greedy" of `ClassifierChain` or "vote" of `ChainEnsemble`, is
+evaluated by this rule. Set its loss to "subset" or "hamming" to evaluate optimal decisions. To evaluate `predict` with
+the classifier's own loss, use scikit-learn's ``make_scorer(subset_loss, greater_is_better=False)``.
 """
 
 from __future__ import annotations
@@ -21,26 +20,17 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-import narwhals as nw
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pmdc.decisions.decide import LOSSES
 from pmdc.metrics.decisions import hamming_loss, sub_exact_loss, subset_loss
 from pmdc.metrics.probabilities import brier_score, expected_calibration_error, joint_log_loss, marginal_log_loss
-from pmdc.table.classes import ClassTable
+from pmdc.metrics.reading import in_order_of_fit
 
 
 class Scorer(ABC):
-    """What all scorers share.
-
-    Parameters
-    ----------
-    name : str
-        The public name in `pmdc.metrics`.
-    metric : callable
-        The loss that it is about.
-    """
+    """Base class of scorers: `name` is the public name in `pmdc.metrics`, `metric` a loss."""
 
     def __init__(self, name: str, metric: Callable[..., float]):
         self.name = name
@@ -48,9 +38,15 @@ class Scorer(ABC):
         self._weight_request: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score of a fitted classifier on a table; greater is better."""
-        classifier, inputs = _look_within(estimator, X)
-        return self._score(classifier, inputs, y, sample_weight)
+        """Return the score of a fitted classifier on a table; greater is better."""
+        while True:  # find the classifier inside pipelines and searches
+            if isinstance(estimator, Pipeline):
+                X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+                estimator = estimator[-1]
+            elif hasattr(estimator, "best_estimator_"):
+                estimator = estimator.best_estimator_
+            else:
+                return self._score(estimator, X, y, sample_weight)
 
     @abstractmethod
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float: ...
@@ -58,26 +54,26 @@ class Scorer(ABC):
     def __repr__(self) -> str:
         return f"pmdc.metrics.{self.name}"
 
-    # What scikit-learn asks its own scorers for ---------------------------------------------------------------
+    # The interface of scikit-learn's own scorers --------------------------------------------------------------
 
     def _accept_sample_weight(self) -> bool:
         return True
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
-        """A scorer like this one that requests sample weights, when scikit-learn's metadata routing is enabled."""
-        other = copy.copy(self)  # this one is shared by all who import it
+        """Return a copy that requests sample weights, for scikit-learn's metadata routing."""
+        other = copy.copy(self)  # the scorer itself is shared by all importers
         other._weight_request = sample_weight
         return other
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What scikit-learn's metadata routing hands to this scorer."""
+        """Return the request for scikit-learn's metadata routing."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_weight", alias=self._weight_request)
         return request
 
 
 class DecisionScorer(Scorer):
-    """One minus the loss of the decision that is optimal for it."""
+    """One minus the loss of the decision that is optimal for this loss."""
 
     def __init__(self, name: str, metric: Callable[..., float], loss: str):
         super().__init__(name, metric)
@@ -85,67 +81,42 @@ class DecisionScorer(Scorer):
 
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
         own = getattr(classifier, "loss", None)
-        known = not isinstance(own, str) or own in LOSSES  # chains that are to decide in their own way do so
-        offered = "loss" in signature(classifier.predict).parameters and known
-        decision = classifier.predict(X, loss=self.loss) if offered else classifier.predict(X)
+        own_rule = isinstance(own, str) and own not in LOSSES
+        has_loss = "loss" in signature(classifier.predict).parameters
+        decision = classifier.predict(X, loss=self.loss) if has_loss and not own_rule else classifier.predict(X)
         return 1 - self.metric(y, decision, sample_weight=sample_weight)
 
 
 class MarginalScorer(Scorer):
-    """Minus the loss of what `predict_proba` gives."""
+    """Minus a loss of the result of `predict_proba`."""
 
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
         if not hasattr(classifier, "predict_proba"):
-            raise TypeError(f"{self.name} needs a classifier with predict_proba; {_type(classifier)} has none.")
-        truth = _in_order_of_fit(classifier, y)
+            raise TypeError(f"{self.name} needs a classifier with predict_proba; {type(classifier).__name__} has none.")
+        truth = in_order_of_fit(getattr(classifier, "class_table_", None), y, "y")
         return -self.metric(truth, classifier.predict_proba(X), classifier.classes_, sample_weight=sample_weight)
 
 
 class JointScorer(Scorer):
-    """Minus the loss of what `predict_joint` gives."""
+    """Minus a loss of the result of `predict_joint`."""
 
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
         if not hasattr(classifier, "predict_joint"):
             raise TypeError(
                 f"{self.name} needs a classifier with predict_joint, such as GBNC or BinaryRelevance; "
-                f"{_type(classifier)} has none. Its marginals can be judged by neg_marginal_log_loss."
+                f"{type(classifier).__name__} has none. Use neg_marginal_log_loss for its marginals."
             )
         return -self.metric(y, classifier.predict_joint(X), sample_weight=sample_weight)
 
 
-def _look_within(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The classifier within pipelines and searches, and the table as it sees it."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            estimator = estimator[-1]
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        else:
-            return estimator, X
-
-
-def _in_order_of_fit(classifier: Any, y: Any) -> Any:
-    """The columns of y in the order of `predict_proba`, where the classifier knows them by name."""
-    table = getattr(classifier, "class_table_", None)
-    frame = nw.from_native(y, eager_only=True, pass_through=True)
-    if isinstance(table, ClassTable) and isinstance(frame, nw.DataFrame) and len(frame.columns) == len(table.names):
-        return frame[:, table._order(y)].to_native()
-    return y
-
-
-def _type(classifier: Any) -> str:
-    return type(classifier).__name__
-
-
 subset_accuracy = DecisionScorer("subset_accuracy", subset_loss, "subset")
-"""Share of rows predicted wholly right, by the most probable outcome."""
+"""Share of rows predicted completely right by the most probable outcome."""
 
 hamming_accuracy = DecisionScorer("hamming_accuracy", hamming_loss, "hamming")
-"""Share of class variables predicted right, by the most probable state of each."""
+"""Share of class variables predicted right by the most probable state of each."""
 
 sub_exact_accuracy = DecisionScorer("sub_exact_accuracy", sub_exact_loss, "sub-exact")
-"""Share of rows with at most one class variable wrong, by the outcome for which this is most probable."""
+"""Share of rows with at most one wrong class variable, predicted by the outcome that makes this most probable."""
 
 neg_joint_log_loss = JointScorer("neg_joint_log_loss", joint_log_loss)
 """Mean log probability of the true outcomes."""

@@ -1,8 +1,8 @@
-"""Pictures of what was learned, and files for other tools.
+"""Pictures of models and distributions, and graph files for other tools.
 
-`draw_graph` draws a graph, `consensus_graph` makes one of several models, `write_graph` writes one to a file, and
-`plot_calibration` shows whether probabilities are what they say. Models and distributions draw themselves: ``plot`` of
-`GBNC`, ``plot`` and ``plot_table`` of what `predict_joint` returns. All pictures need the extra "plot".
+`draw_graph` draws a graph, `consensus_graph` combines the graphs of several models, `write_graph` writes a graph to a
+file, and `plot_calibration` draws a calibration curve. Models and distributions have methods for their own pictures:
+``plot`` of `GBNC`, ``plot`` and ``plot_table`` of the result of `predict_joint`. Pictures need the extra "plot".
 """
 
 from pmdc.report.calibration import plot_calibration

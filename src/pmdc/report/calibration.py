@@ -1,4 +1,4 @@
-"""Whether probabilities are what they say: confidence against accuracy on held-out rows."""
+"""Calibration curves: accuracy against confidence on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pmdc.report.canvas import COLOURS, GREY, LIGHT_GREY, contrast, printable, p
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CURVES = 6
-"""More class variables than this are not told apart."""
+_MAX_CURVES = 6
+"""Above this number, the curves of class variables are grey and unlabelled."""
 
 
 def plot_calibration(
@@ -29,30 +29,30 @@ def plot_calibration(
     sample_weight: Any = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw how often predicted states are right, by how sure the model was of them.
+    """Draw the accuracy of predicted states against the confidence of the model.
 
-    For each class variable the most probable state is the prediction, its probability the confidence. On the diagonal
-    the model is calibrated, below it is too sure. Bars behind the curves are the share of all predictions that each
-    bin of confidence has; the larger a point, the more predictions it stands for.
+    The prediction for a class variable is its most probable state, and the confidence is the probability of this state.
+    A calibrated model is on the diagonal, an overconfident one below it. Bars show the share of all predictions in each
+    bin of confidence. The size of a point grows with the number of its predictions.
 
     Parameters
     ----------
     model : fitted model
         A `GBNC` or one of the baselines.
     X, Y : tables as for `fit`
-        Rows that the model has not seen.
+        Rows that were not used in `fit`.
     ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure.
+        The axes to draw in; a new figure by default.
     n_bins : int, default=10
-        Bins of confidence, of equal width.
+        The number of bins of confidence, of equal width.
     sample_weight : array-like of shape (n,), optional
     title : str, optional
 
     Returns
     -------
     matplotlib Axes
-        With a line for all class variables together and, up to six class variables, one for each; for more, these are
-        thin and grey. Before the names are the `pmdc.metrics.expected_calibration_error`.
+        With a line for all class variables together and one for each; thin and grey for more than six class variables.
+        The legend shows the `pmdc.metrics.expected_calibration_error` of each line.
 
     Examples
     --------
@@ -68,32 +68,32 @@ def plot_calibration(
     require("matplotlib.patches")
     if not isinstance(model, MultiDimensionalClassifier):
         raise TypeError(
-            f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC; of a search "
-            "`best_estimator_`, of a pipeline its last step, with X as it comes out of the others."
+            f"model is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC. For a search use "
+            "its best_estimator_, for a pipeline its last step, with X transformed by the steps before."
         )
     check_is_fitted(model)
     proba = model.predict_proba(X)
     proba = proba if isinstance(proba, list) else [proba]
     truth = model.class_table_.encode(Y, unknown="mark")
     if len(truth) != len(proba[0]):
-        raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must agree.")
+        raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must have the same number.")
 
-    def bins(name: str, variables: list[int]) -> tuple[str, Reliability]:
-        given = truth[:, variables], [proba[k] for k in variables], [range(proba[k].shape[1]) for k in variables]
+    def curve(name: str, variables: list[int]) -> tuple[str, Reliability]:
+        data = truth[:, variables], [proba[k] for k in variables], [range(proba[k].shape[1]) for k in variables]
         options = {"n_bins": n_bins, "sample_weight": sample_weight}
-        # The number first: matplotlib hides labels that begin with an underscore, as a name may.
-        return f"{expected_calibration_error(*given, **options):.3f}  {name}", reliability(*given, **options)
+        # The number comes first because matplotlib hides labels that begin with an underscore, as a name may.
+        return f"{expected_calibration_error(*data, **options):.3f}  {name}", reliability(*data, **options)
 
     names = [printable(name) for name in model.class_names_]
-    each = [bins(name, [k]) for k, name in enumerate(names)]
-    label, together = bins("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
-    own = ax is None
+    each = [curve(name, [k]) for k, name in enumerate(names)]
+    label, pooled = curve("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
+    new_figure = ax is None
     if ax is None:
         ax = pyplot_figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
     edges = np.linspace(0, 1, n_bins + 1)
     ax.bar(
         edges[:-1],
-        together.weight,
+        pooled.weight,
         np.diff(edges),
         align="edge",
         color=(GREY, 0.15),
@@ -101,19 +101,15 @@ def plot_calibration(
         zorder=0,
         label="share of all predictions",
     )
-    if len(names) > MOST_CURVES:
-        before = len(ax.lines)
-        draw_curves(ax, each, colours=[LIGHT_GREY], linewidth=1.0, points=False)
-        for line in ax.lines[before:-1]:
-            line.set_label("_")
-        ax.lines[-1].set_label(f"each of {len(names)} class variables")
+    if len(names) > _MAX_CURVES:
+        labels = ["_"] * (len(names) - 1) + [f"each of {len(names)} class variables"]  # "_" is not in the legend
+        curves = [(label, bins) for label, (_, bins) in zip(labels, each, strict=True)]
+        draw_curves(ax, curves, colours=[LIGHT_GREY], linewidth=1.0, points=False)
     elif len(names) > 1:
         draw_curves(ax, each)
-    draw_curves(
-        ax, [(label, together)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1
-    )
+    draw_curves(ax, [(label, pooled)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1)
     legend: Any = ax.get_legend()
-    if own:  # beside the curves, where it hides none
+    if new_figure:  # place the legend beside the curves
         legend.set_loc("upper left")
         legend.set_bbox_to_anchor((1.02, 1.0))
     legend.set_title("calibration error")
@@ -132,7 +128,7 @@ def draw_curves(
     points: bool = True,
     diagonal: bool = True,
 ) -> None:
-    """Accuracy against confidence, a line for each name, the larger the points the fuller the bin.
+    """Draw accuracy against confidence, a line for each name; the size of points shows the weight of the bins.
 
     Empty bins are left out.
     """
@@ -140,23 +136,16 @@ def draw_curves(
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     for i, (name, each) in enumerate(bins):
         weight, confidence, accuracy = (np.asarray(values, dtype=float) for values in each)
-        filled = weight > 0
-        ax.plot(
-            confidence[filled],
-            accuracy[filled],
-            linewidth=linewidth,
-            color=colours[i % len(colours)],
-            label=name,
-        )
+        filled, colour = weight > 0, colours[i % len(colours)]
+        ax.plot(confidence[filled], accuracy[filled], linewidth=linewidth, color=colour, label=name)
         if points:
-            colour = colours[i % len(colours)]
             ax.scatter(
                 confidence[filled], accuracy[filled], s=4 + 160 * weight[filled], color=colour, zorder=3, clip_on=False
             )
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_aspect("equal")
-    ax.set_xlabel("confidence of predicted states")
-    ax.set_ylabel("share of them that are right")
+    ax.set_xlabel("confidence (probability of the predicted state)")
+    ax.set_ylabel("accuracy (share of right predictions)")
     for text in ax.legend(fontsize=8).get_texts():
         text.set_parse_math(False)

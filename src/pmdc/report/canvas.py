@@ -1,8 +1,8 @@
-"""What the pictures share: colours, text as shapes, legends, and axes in which a unit is a point.
+"""Shared parts of the pictures: colours, text, legends, and axes whose unit is a point.
 
-Text is drawn as a shape, so that it keeps its size relative to the boxes whatever happens to the figure. It is never
-read as mathematics. Its font is the one that matplotlib brings along; characters that this has not, such as Chinese
-ones, are taken from the fonts of ``rcParams["font.family"]``.
+Text is drawn as a path, so it keeps its size relative to the boxes if the figure is resized, and it is never parsed as
+mathematics. The font is matplotlib's own; characters missing from it, such as Chinese ones, are taken from
+``rcParams["font.family"]``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 FONT = "DejaVu Sans"
 FONT_SIZE = 10.0
 LINE_HEIGHT = 1.25
-"""Distance of two lines of text, in font sizes."""
+"""Distance between lines of text, in font sizes."""
 
-# After Okabe and Ito, which colour-blind readers can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 INK, GREY, LIGHT_GREY = "#1a1a1a", "#7f7f7f", "#d9d9d9"
 
@@ -39,7 +39,7 @@ _NOTE_LENGTH = 52
 
 
 def lines_of(name: Any, length: int = 16) -> list[str]:
-    """Break a long name at its separators; a name is never cut."""
+    """Break a long name into lines at its separators; nothing is cut off."""
     lines = []
     for part in str(name).splitlines() or [""]:
         lines.append("")
@@ -51,17 +51,17 @@ def lines_of(name: Any, length: int = 16) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """The text with a mark in place of each character that no font has, and that XML refuses."""
+    """Replace characters that cannot be displayed or written to XML by a placeholder."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def gid(kind: str, *names: Any) -> str:
-    """What a shape is called in SVG files."""
+    """Return the id of a shape in SVG files."""
     return printable(":".join([kind, *map(str, names)]))
 
 
 def families() -> list[str]:
-    """The fonts of all text: the own one, and those of the user's settings for characters that it has not."""
+    """Return the fonts of all text: the default one, then those of the user's settings for missing characters."""
     return [FONT, *require("matplotlib").rcParams["font.family"]]
 
 
@@ -81,13 +81,13 @@ def text_width(text: str, size: float = FONT_SIZE, bold: bool = False) -> float:
 def text_shape(
     lines: Sequence[str], x: float, y: float, size: float = FONT_SIZE, align: float = 0.5, bold: bool = False
 ) -> Path:
-    """Lines of text as a shape, their middle at y; x is their left end (align=0), middle (0.5) or right end (1)."""
+    """Return lines of text as a path, centred at y; x is their left end (align=0), middle (0.5) or right end (1)."""
     from matplotlib.path import Path
     from matplotlib.textpath import text_to_path
     from matplotlib.transforms import Affine2D
 
     height = LINE_HEIGHT * size
-    first = y + height * (len(lines) - 1) / 2 - 0.36 * size  # about half of a capital
+    first = y + height * (len(lines) - 1) / 2 - 0.36 * size  # about half the height of a capital
     shapes = []
     for i, line in enumerate(lines):
         if line:
@@ -100,7 +100,7 @@ def text_shape(
 
 
 class Words(NamedTuple):
-    """A text that was drawn as a shape: the arguments of `text_shape`."""
+    """A text drawn as a path: the arguments of `text_shape`."""
 
     lines: Sequence[str]
     x: float
@@ -119,7 +119,7 @@ def add_text(ax: Axes, gid: str, *arguments: Any, colour: str = INK, **options: 
 def add_shape(ax: Axes, gid: str, path: Path, **style: Any) -> Any:
     from matplotlib.patches import PathPatch
 
-    # The limits of the axes are known, so there is no need to find out where the patch is, as add_patch would.
+    # add_patch would also update the limits of the axes, which are known.
     return ax.add_artist(PathPatch(path, gid=gid, **style))
 
 
@@ -138,11 +138,11 @@ def set_title(ax: Axes, title: str, **options: Any) -> None:
 # Legend ----------------------------------------------------------------------------------------------------------
 
 Sampler = Callable[["Axes", float, float, float], None]
-"""Draws a sample, given the axes, its left end, its middle and the scale."""
+"""Draws a legend sample, given the axes, its left end, its vertical middle and the scale."""
 
 
 class Entry(NamedTuple):
-    """A line of the legend: a sample of what is drawn, and what it means; without a sample it is a note."""
+    """An entry of the legend: a label and a sample; without a sample, a note."""
 
     label: str
     draw: Sampler | None = None
@@ -153,7 +153,7 @@ class Entry(NamedTuple):
 
 
 class Legend:
-    """Entries in rows, below a drawing of the given width."""
+    """A legend below a drawing of the given width, with its entries in rows."""
 
     def __init__(self, entries: Sequence[Entry], width: float):
         self.rows: list[list[Entry]] = []
@@ -184,7 +184,7 @@ class Legend:
 
 
 def line_sample(width: float = 1.4, **style: Any) -> Sampler:
-    """A stroke, in the style of a PathPatch."""
+    """Return a sampler that draws a line, in the style of a PathPatch."""
 
     def draw(ax: Axes, x: float, y: float, scale: float) -> None:
         from matplotlib.path import Path
@@ -196,7 +196,7 @@ def line_sample(width: float = 1.4, **style: Any) -> Sampler:
 
 
 def shape_sample(make: Callable[[float, float, float], Path], **style: Any) -> Sampler:
-    """A shape that is made for its left end, its middle and its width."""
+    """Return a sampler that draws a shape; `make` gets its left end, its vertical middle and its width."""
 
     def draw(ax: Axes, x: float, y: float, scale: float) -> None:
         add_shape(ax, "sample", make(x, y, _SAMPLE_WIDTH), zorder=2, **({"linewidth": scale} | style))
@@ -210,19 +210,19 @@ def shape_sample(make: Callable[[float, float, float], Path], **style: Any) -> S
 def prepare(
     ax: Axes | None, width: float, height: float, legend: Legend, title: str | None, figure: Any
 ) -> tuple[Axes, float]:
-    """Axes for a drawing in [0, width] x [0, height] with a legend below, a unit being a point times the scale.
+    """Return axes for a drawing in [0, width] x [0, height] with a legend below, and the scale (points per unit).
 
-    Without axes, they are made in what `figure` makes: a function like `matplotlib.pyplot.figure`.
+    If `ax` is None, new axes are made in a figure from `figure`, a function like `matplotlib.pyplot.figure`.
     """
     full_width = max(width, legend.width) + 2 * _MARGIN
     full_height = height + legend.height + 2 * _MARGIN
     if ax is None:
-        words = (title or "").splitlines()
-        above = _TITLE_HEIGHT + LINE_HEIGHT * _TITLE_SIZE * (len(words) - 1) if words else 0.0
-        widest = max((text_width(printable(line), _TITLE_SIZE) for line in words), default=0.0)
+        lines = (title or "").splitlines()
+        above = _TITLE_HEIGHT + LINE_HEIGHT * _TITLE_SIZE * (len(lines) - 1) if lines else 0.0
+        widest = max((text_width(printable(line), _TITLE_SIZE) for line in lines), default=0.0)
         figure_width = max(full_width, widest + 2 * _MARGIN)
-        made = figure(figsize=(figure_width / 72, (full_height + above) / 72), layout="none")
-        ax = made.add_axes((0.0, 0.0, 1.0, full_height / (full_height + above)))
+        new = figure(figsize=(figure_width / 72, (full_height + above) / 72), layout="none")
+        ax = new.add_axes((0.0, 0.0, 1.0, full_height / (full_height + above)))
     space = ax.get_window_extent().transformed(figure_of(ax).dpi_scale_trans.inverted())
     scale = min(72 * space.width / full_width, 72 * space.height / full_height, _LARGEST_SCALE)
     half_width, half_height = 36 * space.width / scale, 36 * space.height / scale
@@ -240,32 +240,32 @@ def prepare(
 
 
 def paper(ax: Axes) -> Any:
-    """The colour that a drawing stands on: the background of the figure, or white where that is dark."""
+    """Return the background colour of a drawing: that of the figure, or white if the figure is dark."""
     background = figure_of(ax).get_facecolor()
     return background if _luminance(background) >= 0.5 else "white"
 
 
 def contrast(colour: Any) -> str:
-    """Black or white, whichever stands out more from a colour."""
+    """Return black or white, whichever has the greater contrast to a colour."""
     return "black" if (_luminance(colour) + 0.05) ** 2 > 0.05 * 1.05 else "white"
 
 
 def _luminance(colour: Any) -> float:
-    """The relative luminance of WCAG, from 0 (black) to 1 (white)."""
+    """Return the relative luminance (WCAG), from 0 (black) to 1 (white)."""
     channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
     return float(0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2])
 
 
 def figure_of(ax: Axes) -> Any:
-    """The whole figure that axes are in."""
+    """Return the whole figure of the axes."""
     return ax.get_figure(root=True)
 
 
 def pyplot_figure(**options: Any) -> Any:
-    """A figure that pyplot knows, as users expect of a picture that they ask for."""
+    """Return a figure managed by pyplot, for pictures that users ask for."""
     return require("matplotlib.pyplot").figure(**options)
 
 
 def plain_figure(**options: Any) -> Any:
-    """A figure that nobody knows but who made it, for files and notebooks' displays."""
+    """Return a figure not managed by pyplot, for files and HTML."""
     return require("matplotlib.figure").Figure(**options)

@@ -1,4 +1,4 @@
-"""How sure an edge is: the graphs of several models as one."""
+"""The consensus of the graphs of several models."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from pmdc._support.checks import shorten
 
 if TYPE_CHECKING:
@@ -16,23 +14,23 @@ if TYPE_CHECKING:
 
 
 def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
-    """The graphs of several models as one, each edge with the share of the models that have it.
+    """Combine the graphs of several models; each edge gets the share of the models that contain it.
 
-    Models of resampled rows (folds of a cross-validation, bootstrap samples) tell which edges are the table's and which
-    are chance's.
+    Models of resampled rows (folds of a cross-validation, bootstrap samples) show which edges are stable and which are
+    due to chance.
 
     Parameters
     ----------
-    models : iterable of fitted models, or of graphs as `draw_graph` takes them
+    models : iterable of fitted models, or of graphs as accepted by `draw_graph`
         With the same class variables.
 
     Returns
     -------
     networkx.DiGraph
         All nodes and edges of all graphs, for `draw_graph` and `write_graph`. Edges have the attributes ``confidence``,
-        the share of the models that have the edge in this direction; ``strength``, its mean over those of them that
-        know it; and ``way``, which is "mixed" where they disagree. The graph has the attribute ``n_models``. Where
-        some models have an edge in one direction and some in the other, both are there; so it may have cycles.
+        the share of the models with this edge in this direction; ``strength``, the mean arc strength over those models
+        that have one; and ``conditioning``, which is "mixed" if the models differ. The graph has the attribute
+        ``n_models``. If models disagree about a direction, both edges are present, so the graph may have cycles.
 
     Examples
     --------
@@ -56,7 +54,7 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
     if len(notes := {graph.graph.get("note") for graph in graphs}) == 1 and None not in notes:
         union.graph["note"] = notes.pop()
     for i, graph in enumerate(graphs):
-        _check_alike(graphs[0], graph, i)
+        _check_class_variables(graphs[0], graph, i)
         for node, data in graph.nodes(data=True):
             union.add_node(node, kind=data.get("kind", "class"))
     found: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
@@ -68,13 +66,13 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
         known = [float(data["strength"]) for data in each if "strength" in data]
         if strengths := list(filter(math.isfinite, known)):
             union.edges[edge]["strength"] = fmean(strengths)
-        if ways := {data["conditioning"] for data in each if "conditioning" in data}:
-            union.edges[edge]["conditioning"] = ways.pop() if len(ways) == 1 else "mixed"
+        if kinds := {data["conditioning"] for data in each if "conditioning" in data}:
+            union.edges[edge]["conditioning"] = kinds.pop() if len(kinds) == 1 else "mixed"
     return union
 
 
 def graph_of(model: Any, argument: str) -> nx.DiGraph:
-    """The graph of a fitted model, or the graph itself."""
+    """Return the graph of a fitted model, or the graph itself."""
     import networkx as nx
 
     from pmdc.estimator import MultiDimensionalClassifier
@@ -84,20 +82,18 @@ def graph_of(model: Any, argument: str) -> nx.DiGraph:
     if not isinstance(model, MultiDimensionalClassifier):
         raise TypeError(
             f"{argument} is of type {type(model).__name__}: give a fitted model of pmdc, such as a GBNC, or a "
-            "networkx.DiGraph; of a search `best_estimator_`, of a pipeline its last step."
+            "networkx.DiGraph. For a search use its best_estimator_, for a pipeline its last step."
         )
-    check_is_fitted(model)
-    return model._own_graph()
+    return model.to_networkx()
 
 
-def _check_alike(first: nx.DiGraph, other: nx.DiGraph, i: int) -> None:
+def _check_class_variables(first: nx.DiGraph, other: nx.DiGraph, i: int) -> None:
     ours, theirs = (
         {node for node, kind in graph.nodes(data="kind", default="class") if kind == "class"}
         for graph in (first, other)
     )
     if ours != theirs:
-        differ = shorten(sorted(map(str, ours ^ theirs)))
         raise ValueError(
-            f"models[{i}] has other class variables than models[0]; they differ in {differ}. Give models of the same "
-            "class variables."
+            f"models[{i}] and models[0] differ in the class variables {shorten(sorted(map(str, ours ^ theirs)))}: give "
+            "models of the same class variables."
         )

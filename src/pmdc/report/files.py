@@ -1,4 +1,4 @@
-"""Graphs as files: pictures, and DOT and GraphML for other tools."""
+"""Graph files: pictures, and DOT and GraphML for other tools."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _STYLES = {"input": "dashed", "mixed": "dashed"}
 
 
 def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = None) -> None:
-    """Write the graph of a model to a file, in the format that the name asks for.
+    """Write the graph of a model to a file; the extension of the name selects the format.
 
     Parameters
     ----------
     model : fitted model, or networkx.DiGraph
-        Such as a `GBNC`, or what `consensus_graph` returns.
+        Such as a `GBNC`, or the result of `consensus_graph`.
     path : str or path
-        It ends in
+        The name of the file, with one of these extensions:
 
-        - ``.svg``, ``.png`` or ``.pdf``: a picture, as `draw_graph` draws it;
+        - ``.svg``, ``.png`` or ``.pdf``: a picture, as drawn by `draw_graph`;
         - ``.dot`` or ``.gv``: for Graphviz;
         - ``.graphml``: for networkx, Gephi, yEd, Cytoscape and others.
 
-        The latter two have the attributes of nodes (``kind``) and edges (``way``, ``strength``, ``confidence``).
-        Whatever happens, there is the whole new file or what was there before.
+        DOT and GraphML contain the attributes of nodes (``kind``) and edges (``conditioning``, ``strength``,
+        ``confidence``). If writing fails, an existing file is kept.
     title : str, optional
 
     See Also
     --------
-    pmdc.inference.JointDistribution.to_bif : The network of one row, with its probabilities.
+    pmdc.inference.JointDistribution.to_bif : The network of one row with its probabilities.
 
     Examples
     --------
@@ -63,26 +63,26 @@ def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = No
     digraph {
     """
     path = Path(path)
-    check_choice(f"path={str(path)!r}: the ending", path.suffix.lower(), _WRITERS)
+    check_choice(f"path={str(path)!r}: extension", path.suffix.lower(), _WRITERS)
     content = _WRITERS[path.suffix.lower()](graph_of(model, "model"), title)
     with replacing(path) as new:
         new.write_bytes(content)
 
 
 def _plain(graph: nx.DiGraph, title: str | None, outside: re.Pattern[str], format_name: str) -> nx.DiGraph:
-    """The graph with names and attributes that can be written."""
+    """Return the graph with names and attributes as text, numbers or booleans."""
     import networkx as nx
 
     names = {node: str(node) for node in graph}
     if len(set(names.values())) < len(names):
-        raise ValueError("Two nodes of the graph have the same name as text: rename one of them.")
+        raise ValueError("Two nodes of the graph have the same name when written as text: rename one of them.")
     plain = nx.DiGraph(**_values(graph.graph | ({} if title is None else {"title": title})))
     plain.add_nodes_from((names[node], _values(data)) for node, data in graph.nodes(data=True))
     plain.add_edges_from((names[a], names[b], _values(data)) for a, b, data in graph.edges(data=True))
     data = [plain.graph, *(d for _, d in plain.nodes(data=True)), *(d for *_, d in plain.edges(data=True))]
     for text in [*plain, *(value for values in data for value in values.values() if isinstance(value, str))]:
         if wrong := outside.search(text):
-            raise ValueError(f"{text!r} holds the character {wrong[0]!r}, which {format_name} cannot hold: rename it.")
+            raise ValueError(f"{text!r} has the character {wrong[0]!r}, which {format_name} does not allow: rename it.")
     return plain
 
 
@@ -110,10 +110,7 @@ def _graphml(graph: nx.DiGraph, title: str | None) -> bytes:
 
 
 def _dot(graph: nx.DiGraph, title: str | None) -> bytes:
-    """The language of Graphviz.
-
-    Names are quoted. Graphviz leaves a doubled backslash in a name as it is and shows it as one.
-    """
+    """Return the graph in the language of Graphviz; names are quoted, and a doubled backslash is displayed as one."""
     plain = _plain(graph, title, _NOT_IN_DOT, "DOT")
     lines = ["digraph {"]
     heading = "\n".join(str(plain.graph[key]) for key in ("title", "note") if key in plain.graph)

@@ -1,4 +1,4 @@
-"""A picture of a model's graph: class variables, the discrete features they depend on, and the edges."""
+"""A picture of a model's graph: class variables, the discrete features that are their parents, and the edges."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path
 
-# Lengths are in points; a drawing in a figure of its own is shown in that size.
+# Lengths are in points (at scale 1).
 _PADDING = (9.0, 6.0)
 _CORNER = 6.0
 _LINE_WIDTHS = (0.6, 3.0)
 _PLAIN_WIDTH = 1.2
 _HEAD = (7.0, 2.9)
-"""Length and half the width of an arrow's head, times what a wider line adds."""
+"""Length and half the width of an arrow head; wider lines have larger heads."""
 _LABEL_SIZE = 7.0
-_FAINTEST = 0.2
+_MIN_OPACITY = 0.2
 
-# Border and inside.
+# Border and fill.
 KIND_COLOURS = {"class": ("#0072b2", "#e3f0f8"), "discrete": ("#c26f00", "#fdf0d5")}
 EDGE_COLOURS = {"class": "#4d4d4d", "discrete": "#c26f00"}
 _KINDS = {"class": "class variable", "discrete": "discrete feature"}
 _DASHES = {"partition": (), "input": (5.0, 3.0), "mixed": (7.0, 2.0, 2.0, 2.0)}
 """Lengths of dashes and gaps."""
-_WAYS = {
-    "partition": "parent divides the rows",
+_CONDITIONING = {
+    "partition": "parent partitions the rows",
     "input": "parent is an input",
-    "mixed": "in some models the one, in some the other",
+    "mixed": "differs between the models",
 }
 _UNKNOWN_DASHES = (1.2, 2.0)
 
@@ -65,25 +65,26 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     Parameters
     ----------
     graph : networkx.DiGraph
-        Such as ``graph_`` of a `GBNC` or what `consensus_graph` returns. What is drawn of its attributes, each
-        explained by a legend where it is there:
+        Such as ``graph_`` of a `GBNC` or the result of `consensus_graph`. These attributes are drawn, and explained in
+        a legend:
 
-        - ``kind`` of a node: "class" (taken if absent), a rounded box, or "discrete", a hexagon.
-        - ``strength`` of an edge: the line is the wider the greater it is. Where some edges have one, those that have
-          none are dotted.
-        - ``way`` of an edge: where they differ, "partition" is a full line, "input" a dashed one, "mixed" has both.
-        - ``confidence`` of an edge: the line is the fainter the less it is, with a percentage where there is room. An
-          edge that closes a cycle with more confident ones points upwards.
+        - ``kind`` of a node: "class" (the default) is a rounded box, "discrete" a hexagon.
+        - ``strength`` of an edge: its arc strength, shown by the width of the line. If only some edges have one, the
+          others are dotted.
+        - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "mixed" is
+          dash-dotted.
+        - ``confidence`` of an edge: shown by the opacity of the line, and as a percentage if there is room. An edge
+          that closes a cycle with more confident ones points upwards.
         - ``note`` of the graph: a sentence below.
     ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure that is just large enough.
+        The axes to draw in; by default a new figure of fitting size.
     title : str, optional
-        Shown above the graph.
+        The title above the graph.
 
     Returns
     -------
     matplotlib Axes
-        What is drawn has gids, which SVG files keep: "node:<name>", "text:<name>", "edge:<parent>:<child>",
+        The shapes have gids, which are kept in SVG files: "node:<name>", "text:<name>", "edge:<parent>:<child>",
         "head:<parent>:<child>", "confidence:<parent>:<child>".
 
     Examples
@@ -99,7 +100,7 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
 
 
 def draw_in(graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any) -> Axes:
-    """As `draw_graph`, in axes of a new figure from the function `figure` if there are none."""
+    """Draw a graph as `draw_graph` does; without `ax`, in a new figure made by the function `figure`."""
     require("matplotlib.patches")
     kinds = {node: _kind(node, attributes) for node, attributes in graph.nodes(data=True)}
     lines = {node: lines_of(node) for node in graph}
@@ -135,7 +136,7 @@ def _kind(node: Node, attributes: Mapping[str, Any]) -> str:
 
 
 def _arrows(graph: nx.DiGraph) -> dict[Node, int]:
-    """How many arrows end or begin on one side of each node."""
+    """Return the largest number of arrows on one side of each node."""
     upward = upward_edges(graph)
     above, below = dict.fromkeys(graph, 0), dict.fromkeys(graph, 0)
     for edge in graph.edges:
@@ -146,16 +147,16 @@ def _arrows(graph: nx.DiGraph) -> dict[Node, int]:
 
 
 def _box_size(lines: list[str], kind: str, n_arrows: int) -> tuple[float, float]:
-    """Room for the text and the arrows."""
+    """Return the width and height of a box, with room for the text and the arrows."""
     width = max(*map(text_width, lines), PORT_GAP * n_arrows) + 2 * _PADDING[0]
     height = LINE_HEIGHT * FONT_SIZE * len(lines) + 2 * _PADDING[1]
     if kind == "discrete":
-        width += _CORNER  # its sides are pointed
+        width += _CORNER
     return max(width, 1.6 * height), height
 
 
 def node_outline(box: Box, kind: str, corner: float = _CORNER) -> Path:
-    """A class variable is a rounded box, a discrete feature a hexagon; both are flat above and below."""
+    """Return the outline of a node: a rounded box for a class variable, a hexagon for a discrete feature."""
     from matplotlib.patches import BoxStyle
     from matplotlib.path import Path
 
@@ -173,7 +174,7 @@ def node_outline(box: Box, kind: str, corner: float = _CORNER) -> Path:
 def add_arrow(
     ax: Axes, edge: Edge, route: Any, scale: float, colour: str, width: float = _PLAIN_WIDTH, **style: Any
 ) -> None:
-    """A line along the route, dashed or not, and a head that ends where the route does."""
+    """Draw a line along the route, and an arrow head at its end."""
     from matplotlib.path import Path
 
     length, half = ((0.8 + 0.2 * width) * side for side in _HEAD)
@@ -199,15 +200,15 @@ def add_arrow(
 
 
 class Strokes:
-    """How the edges of a graph are drawn, and what that means."""
+    """Line styles of the edges of a graph, and their legend."""
 
     def __init__(self, graph: nx.DiGraph):
         data: dict[Edge, Mapping[str, Any]] = {(a, b): given for a, b, given in graph.edges(data=True)}
-        given = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
-        self.strengths = {edge: max(strength, 0.0) for edge, strength in given.items() if math.isfinite(strength)}
+        strengths = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
+        self.strengths = {edge: max(strength, 0.0) for edge, strength in strengths.items() if math.isfinite(strength)}
         self.greatest = max(self.strengths.values(), default=0.0)
-        ways = {edge: str(d["conditioning"]) for edge, d in data.items() if d.get("conditioning") in _WAYS}
-        self.ways = ways if len(set(ways.values())) > 1 else {}
+        kinds = {edge: str(d["conditioning"]) for edge, d in data.items() if d.get("conditioning") in _CONDITIONING}
+        self.conditioning = kinds if len(set(kinds.values())) > 1 else {}
         self.confidence = {edge: float(d["confidence"]) for edge, d in data.items() if "confidence" in d}
         self.unknown = {edge for edge in data if self.greatest and edge not in self.strengths}
         self.n_models = graph.graph.get("n_models")
@@ -217,7 +218,7 @@ class Strokes:
         if self.greatest and edge in self.strengths:
             thinnest, widest = _LINE_WIDTHS
             width = thinnest + (widest - thinnest) * self.strengths[edge] / self.greatest
-        dashes = _UNKNOWN_DASHES if edge in self.unknown else _DASHES[self.ways.get(edge, "partition")]
+        dashes = _UNKNOWN_DASHES if edge in self.unknown else _DASHES[self.conditioning.get(edge, "partition")]
         return {"width": width, "linestyle": _linestyle(dashes, width), "alpha": _opacity(self.confidence.get(edge))}
 
     def entries(self) -> list[Entry]:
@@ -226,29 +227,30 @@ class Strokes:
         if self.greatest:
             entries.append(
                 Entry(
-                    f"{'mean ' if self.n_models else ''}score lost without the edge, 0 to {_number(self.greatest)}",
+                    f"{'mean ' if self.n_models else ''}arc strength (score lost without the edge), "
+                    f"0 to {_number(self.greatest)}",
                     shape_sample(_wedge, fc=ink, ec=ink, linewidth=0),
                 )
             )
         if self.unknown:
             dotted = _linestyle(_UNKNOWN_DASHES, _PLAIN_WIDTH)
-            entries.append(Entry("not known what is lost", line_sample(ec=ink, linestyle=dotted, width=_PLAIN_WIDTH)))
-        for way, meaning in _WAYS.items():
-            if way in self.ways.values():
-                entries.append(Entry(meaning, line_sample(ec=ink, linestyle=_linestyle(_DASHES[way], 1.4))))
+            entries.append(Entry("arc strength unknown", line_sample(ec=ink, linestyle=dotted, width=_PLAIN_WIDTH)))
+        for kind, meaning in _CONDITIONING.items():
+            if kind in self.conditioning.values():
+                entries.append(Entry(meaning, line_sample(ec=ink, linestyle=_linestyle(_DASHES[kind], 1.4))))
         if self.confidence:
             models = "models" if self.n_models is None else f"{self.n_models} models"
-            entries.append(Entry(f"share of the {models} that have the edge", _fading(ink)))
+            entries.append(Entry(f"share of the {models} with this edge", _fading(ink)))
         return entries
 
 
 def _linestyle(dashes: tuple[float, ...], width: float) -> Any:
-    """Dashes of these lengths in points, whatever the width of the line."""
+    """Return a matplotlib line style; `dashes` are in points, not in widths of the line."""
     return (0, tuple(length / width for length in dashes)) if dashes else "solid"
 
 
 def _opacity(confidence: float | None) -> float:
-    return 1.0 if confidence is None else _FAINTEST + (1 - _FAINTEST) * min(max(confidence, 0.0), 1.0)
+    return 1.0 if confidence is None else _MIN_OPACITY + (1 - _MIN_OPACITY) * min(max(confidence, 0.0), 1.0)
 
 
 def _number(value: float) -> str:
@@ -264,7 +266,7 @@ def _wedge(x: float, y: float, width: float) -> Path:
 
 
 def _fading(ink: str) -> Sampler:
-    """A line in three pieces, from faint to full."""
+    """Return a sampler that draws a line in three pieces of increasing opacity."""
 
     def draw(ax: Axes, x: float, y: float, scale: float) -> None:
         from matplotlib.path import Path
@@ -277,7 +279,7 @@ def _fading(ink: str) -> Sampler:
 
 
 def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, _Spot]]:
-    """The percentage of each edge, and a rectangle on the edge for it that touches nothing else, if there is one."""
+    """Return the percentage of each edge and a free rectangle for it on or beside the edge, if there is one."""
     shares = {(a, b): float(d["confidence"]) for a, b, d in graph.edges(data=True) if "confidence" in d}
     points = {edge: sample_route(route) for edge, route in layout.routes.items()}
     boxes = [(box.left, box.bottom, box.width, box.height) for box in layout.boxes.values()]
@@ -288,10 +290,10 @@ def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[st
         width = text_width(label, _LABEL_SIZE) + 2
         own = points[edge]
         middle_first = own[sorted(range(len(own)), key=lambda i: abs(i - len(own) / 2))]
-        for aside in (0.0, *(side * (width / 2 + gap) for gap in (4, 8, 12) for side in (-1, 1))):  # or next to it
-            spots = ((x + aside - width / 2, y - height / 2, width, height) for x, y in middle_first.tolist())
+        for offset in (0.0, *(side * (width / 2 + gap) for gap in (4, 8, 12) for side in (-1, 1))):
+            spots = ((x + offset - width / 2, y - height / 2, width, height) for x, y in middle_first.tolist())
             taken = [*boxes, *(spot for _, spot in labels.values())]
-            others = [points[other] for other in points if other != edge or aside]
+            others = [points[other] for other in points if other != edge or offset]
             spot = next((spot for spot in spots if _is_free(spot, taken, others, layout.width)), None)
             if spot is not None:
                 labels[edge] = label, spot
@@ -300,7 +302,7 @@ def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[st
 
 
 def _is_free(spot: _Spot, taken: Sequence[_Spot], routes: Sequence[Floats], width: float) -> bool:
-    """Whether a rectangle is in the picture and touches no other, and no edge passes it."""
+    """Check that a rectangle is inside the picture, overlaps no other, and no edge passes through it."""
     if spot[0] < 0 or spot[0] + spot[2] > width or any(_overlap(spot, other) for other in taken):
         return False
     left, bottom = spot[0] - 3, spot[1] - 3
@@ -312,10 +314,7 @@ def _is_free(spot: _Spot, taken: Sequence[_Spot], routes: Sequence[Floats], widt
 
 
 def _overlap(one: _Spot, other: _Spot, gap: float = 2.0) -> bool:
-    return all(
-        one[i] < other[i] + other[i + 2] + gap and other[i] < one[i] + one[i + 2] + gap
-        for i in (0, 1)  # sideways and upwards
-    )
+    return all(one[i] < other[i] + other[i + 2] + gap and other[i] < one[i] + one[i + 2] + gap for i in (0, 1))
 
 
 # Legend ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""What notebooks show: the graph of a model, the network of one row, or the first rows of a batch.
+"""HTML for notebooks: the graph of a model, the network of one row, or the first rows of a batch.
 
-Everything is in the text itself: no scripts, no styles beyond the elements, nothing to be fetched. Names are escaped.
+The HTML is self-contained: no scripts, no style sheets, no external resources. Names are escaped.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from pmdc.report.canvas import FONT, LINE_HEIGHT, figure_of, plain_figure, text_width
 
@@ -25,25 +23,24 @@ if TYPE_CHECKING:
 
     from pmdc.inference.base import BaseDistribution
 
-MOST_CHARACTERS = 150_000
+MAX_CHARACTERS = 150_000
 """A longer picture is replaced by a table."""
-_MOST_NODES = 80
-"""So is one of more nodes, before it is drawn."""
-_MOST_LINES = 200
-_ROWS = 10
+_MAX_NODES = 80
+"""A graph with more nodes is shown as a table."""
+_MAX_LINES = 200
+_N_ROWS = 10
 
 _CELL = "padding:2px 8px;text-align:left;vertical-align:top;white-space:nowrap"
 
 
 def model_html(model: Any) -> str:
-    """The graph of a fitted model; nothing where there is none."""
+    """Return the graph of a fitted model as HTML; empty if the model is not fitted or has no graph."""
     try:
-        check_is_fitted(model)
-        graph = model._own_graph()
-    except (NotFittedError, ValueError):
+        graph = model.to_networkx()
+    except ValueError:  # NotFittedError is a ValueError
         return ""
     picture = None
-    if _has_matplotlib() and len(graph) <= _MOST_NODES:
+    if _has_matplotlib() and len(graph) <= _MAX_NODES:
         from pmdc.report.graph import draw_in
 
         picture = _inline(partial(draw_in, graph, None, None, plain_figure))
@@ -51,11 +48,11 @@ def model_html(model: Any) -> str:
 
 
 def distribution_html(distribution: BaseDistribution) -> str:
-    """The network of a single row, or the most probable outcomes of the first rows of a batch."""
+    """Return the network of a single row, or a table of the most probable outcomes of the first rows, as HTML."""
     heading = f"<p>{escape(repr(distribution))}</p>"
     try:
         shown = _individual(distribution) if len(distribution) == 1 else _first_rows(distribution)
-    except ValueError as error:  # a distribution may refuse what would take too long
+    except ValueError as error:  # a distribution may have too many outcomes to enumerate
         shown = f"<p>{escape(str(error))}</p>"
     return _block(heading + shown)
 
@@ -63,7 +60,7 @@ def distribution_html(distribution: BaseDistribution) -> str:
 def _has_matplotlib() -> bool:
     try:
         return find_spec("matplotlib") is not None
-    except ValueError:  # it is blocked
+    except ValueError:  # the import is blocked
         return False
 
 
@@ -71,11 +68,11 @@ def _has_matplotlib() -> bool:
 
 
 def _inline(draw: Callable[[], Axes]) -> str | None:
-    """A drawing in a figure of its own as an SVG element, unless it is too long."""
+    """Return a drawing as an SVG element; None if it is too long."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser's fonts may have it
         svg = _svg(draw())
-    return svg if len(svg) <= MOST_CHARACTERS else None
+    return svg if len(svg) <= MAX_CHARACTERS else None
 
 
 def _svg(ax: Axes) -> str:
@@ -86,21 +83,21 @@ def _svg(ax: Axes) -> str:
     for patch in texts:
         patch.set_visible(False)
     file = StringIO()
-    # Settings that would crop the picture, or show the page's own background through it.
+    # Override settings that would crop the picture or make its background transparent.
     with rc_context({"savefig.bbox": "standard", "savefig.transparent": False}):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # The style of the file would be one of the whole page.
+    # A style element would apply to the whole page.
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    # Two pictures of a page have the same names; only what is referred to must be an id.
+    # Two pictures on a page may use the same ids; keep only those that are referred to.
     svg = svg.replace('<g id="', '<g data-id="')
     look = "max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt"
     svg = svg.replace("<svg", f'<svg style="{look}"', 1)
-    # A hundredth of a point is fine enough.
+    # Round coordinates to a hundredth of a point.
     svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d+", _rounded, path[0]), svg)
-    # Text stays text: it is short so, and can be searched and copied.
+    # Text elements instead of paths: shorter, and they can be searched and copied.
     end = svg.rindex("</svg>")
     return svg[:end] + "".join(_text(ax, patch) for patch in texts) + svg[end:]
 
@@ -110,7 +107,7 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def _text(ax: Axes, patch: Any) -> str:
-    """A text of a picture as an SVG element; its length is kept whatever the font of the reader."""
+    """Return a text of the picture as SVG text elements, whose length does not depend on the browser's font."""
     from matplotlib.colors import to_hex
 
     figure, words = figure_of(ax), patch.words
@@ -132,7 +129,7 @@ def _text(ax: Axes, patch: Any) -> str:
 
 
 def _individual(distribution: BaseDistribution) -> str:
-    if _has_matplotlib() and len(distribution.class_table.names) <= _MOST_NODES // 2:
+    if _has_matplotlib() and len(distribution.class_table.names) <= _MAX_NODES // 2:
         from pmdc.report.individual import draw_individual
 
         picture = _inline(partial(draw_individual, distribution, 0, None, "hamming", None, plain_figure))
@@ -149,12 +146,12 @@ def _block(content: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts that are escaped here."""
+    """Return a table of texts, escaped."""
     kept = list(rows)
     lines = ["<tr>" + "".join(f'<th style="{_CELL}">{escape(text)}</th>' for text in head) + "</tr>"]
-    for row in kept[:_MOST_LINES]:
+    for row in kept[:_MAX_LINES]:
         lines.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>")
-    more = f"<p>and {len(kept) - _MOST_LINES} more</p>" if len(kept) > _MOST_LINES else ""
+    more = f"<p>and {len(kept) - _MAX_LINES} more</p>" if len(kept) > _MAX_LINES else ""
     return "<table>" + "".join(lines) + "</table>" + more
 
 
@@ -165,11 +162,11 @@ def _parents_table(graph: Any) -> str:
             parents = []
             for parent, _, data in graph.in_edges(node, data=True):
                 strength = f"{data['strength']:.3g}" if "strength" in data else ""
-                told = ", ".join(word for word in (data.get("conditioning", ""), strength) if word)
-                parents.append(f"{parent} ({told})" if told else str(parent))
-            rows.append([str(node), ", ".join(parents) or "no other class variable"])
+                details = ", ".join(word for word in (data.get("conditioning", ""), strength) if word)
+                parents.append(f"{parent} ({details})" if details else str(parent))
+            rows.append([str(node), ", ".join(parents) or "none"])
     note = f"<p>{escape(str(graph.graph['note']))}</p>" if graph.graph.get("note") else ""
-    return _table(["class variable", "depends on (way, score lost without it)"], rows) + note
+    return _table(["class variable", "parents (conditioning, arc strength)"], rows) + note
 
 
 def _states_table(distribution: BaseDistribution) -> str:
@@ -184,10 +181,10 @@ def _states_table(distribution: BaseDistribution) -> str:
 
 
 def _first_rows(distribution: BaseDistribution) -> str:
-    """The most probable outcome of each row with the probability of each of its states, and of all together."""
+    """Return a table of the most probable outcome of each row, with the probabilities of its states."""
     from pmdc.report.individual import percent
 
-    some = distribution.rows(slice(0, _ROWS))
+    some = distribution.rows(slice(0, _N_ROWS))
     if not len(some):
         return ""
     codes, log_prob = some.mode_codes()
@@ -205,9 +202,9 @@ def _first_rows(distribution: BaseDistribution) -> str:
         for row in range(len(some))
     ]
     more = len(distribution) - len(some)
-    told = "The most probable outcome of each row, with the probability of each state and of all together."
+    caption = "The most probable outcome of each row, with the probability of each state and of the whole outcome."
     return (
-        f"<p>{told}</p>"
-        + _table(["row", *map(str, table.names), "together"], rows)
+        f"<p>{caption}</p>"
+        + _table(["row", *map(str, table.names), "outcome"], rows)
         + (f"<p>and {more} more rows</p>" if more else "")
     )

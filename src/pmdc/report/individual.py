@@ -1,4 +1,4 @@
-"""The network of one row: a panel for each class variable, with a bar for the probability of each state."""
+"""A picture of the network of one row: a panel for each class variable, with a bar for each state."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from pmdc.inference.base import BaseDistribution
 
-MOST_STATES = 8
-"""A class variable with more states has the least probable ones put together."""
+_MAX_STATES = 8
+"""The least probable states of a class variable with more states are combined into one line."""
 
 _STATE_SIZE = 8.5
 _PADDING = 8.0
@@ -45,7 +45,7 @@ _KNOWN_COLOURS = ("#4d4d4d", "#ededed")
 
 
 class State(NamedTuple):
-    """A line of a panel: a state, or several that are put together."""
+    """A line of a panel: a state, or several states combined."""
 
     name: str
     probability: float
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A class variable in one row."""
+    """The panel of a class variable."""
 
     name: str
     known: bool
@@ -62,10 +62,10 @@ class Panel(NamedTuple):
 
 
 def panels_of(distribution: BaseDistribution, row: int, loss: LossLike) -> list[Panel]:
-    """What is to be told of one row."""
+    """Return the panels of one row."""
     resolved = resolve(loss)
     one = distribution.rows(slice(row, row + 1))
-    # What is best for one row may depend on the others, if the loss is one of the whole batch.
+    # For a loss of the whole batch, the decision for a row depends on the other rows.
     predicted = choose(distribution, resolved).codes[row] if resolved.whole_batch else choose(one, resolved).codes[0]
     marginals = [marginal[0] for marginal in one.marginals()]
     known = [NO_EVIDENCE] * len(marginals) if distribution.evidence is None else distribution.evidence[row].tolist()
@@ -82,18 +82,18 @@ def _panel(name: str, states: Sequence[str], marginal: Sequence[float], predicte
     fixed = known != NO_EVIDENCE
     chosen, role = (known, "known") if fixed else (predicted, "predicted")
     shown = list(range(len(states)))
-    if len(states) > MOST_STATES:
+    if len(states) > _MAX_STATES:
         ranked = sorted(shown, key=lambda code: (code != chosen, -marginal[code]))
-        shown = sorted(ranked[: MOST_STATES - 1])
+        shown = sorted(ranked[: _MAX_STATES - 1])
     rows = [State(states[code], marginal[code], role if code == chosen else "") for code in shown]
     if len(shown) < len(states):
         rest = sum(p for code, p in enumerate(marginal) if code not in shown)
-        rows.append(State(f"{len(states) - len(shown)} others, together", rest, ""))
+        rows.append(State(f"{len(states) - len(shown)} other states", rest, ""))
     return Panel(name, fixed, rows)
 
 
 def percent(probability: float) -> str:
-    """A share for readers: never 0 or 100 where it is neither."""
+    """Format a probability as a percentage; 0 % and 100 % only if exact."""
     rounded = round(100 * probability)
     if rounded == 0 and probability > 0:
         return "<1 %"
@@ -103,7 +103,7 @@ def percent(probability: float) -> str:
 
 
 def loss_name(loss: LossLike) -> str:
-    """What a loss is called."""
+    """Return the name of a loss for the legend."""
     if isinstance(loss, str):
         return "Hamming" if loss == "hamming" else loss
     return str(getattr(loss, "__name__", type(loss).__name__)).removesuffix("Loss")
@@ -191,7 +191,7 @@ def _draw_panel(ax: Axes, panel: Panel, box: Box, scale: float) -> None:
 
 
 def _mark(role: str, left: float, middle: float) -> Path:
-    """A triangle before what is predicted, a square before what is known."""
+    """Return the marker of a state: a triangle if it is predicted, a square if it is known."""
     from matplotlib.path import Path
 
     if role == "known":
@@ -201,7 +201,7 @@ def _mark(role: str, left: float, middle: float) -> Path:
 
 
 def _entries(panels: Sequence[Panel], loss: LossLike) -> list[Entry]:
-    meanings = {"predicted": f"predicted for the {loss_name(loss)} loss", "known": "known"}
+    meanings = {"predicted": f"prediction for the {loss_name(loss)} loss", "known": "known state (evidence)"}
     roles = {state.role for panel in panels for state in panel.states}
     entries = []
     for role, meaning in meanings.items():

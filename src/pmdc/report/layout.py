@@ -1,9 +1,8 @@
-"""Layered layout of a directed graph whose nodes are boxes: parents above children, no box or edge over another box.
+"""Layered layout of a directed graph whose nodes are boxes: parents above children, no edge through a box.
 
-In a graph with cycles some edges point upwards: those that close a cycle with edges of which the models are surer.
-The steps are those of Sugiyama's method: layers, bends where an edge passes a layer, an order inside each layer with
-few crossings, horizontal places, and last the curves. Nothing here knows how the graph will be drawn; lengths are in
-the unit in which the sizes of the boxes are given (`pmdc.report.graph` uses points).
+In a graph with cycles, edges that close a cycle with more confident ones point upwards. The steps are those of
+Sugiyama's method: assign layers, add a bend where an edge passes a layer, order each layer to avoid crossings, place
+the boxes horizontally, and draw the curves. Lengths are in the unit of the box sizes (`pmdc.report.graph` uses points).
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Floats = npt.NDArray[np.float64]
 Node = Hashable
 Edge = tuple[Node, Node]
 
-# Least distance between two boxes of a layer, and of an edge that passes a layer from what is beside it.
 _BOX_GAP = 22.0
+"""Minimum distance between two boxes of a layer."""
 _BEND_GAP = 13.0
-# Least and greatest distance between two layers; it grows with how far the edges have to go sideways.
+"""Minimum distance between an edge that passes a layer and its neighbours."""
 _LAYER_GAP = (32.0, 72.0)
-# Distance between two arrow heads on a box, where the box is wide enough.
+"""Minimum and maximum distance between two layers; it grows with the horizontal extent of the edges."""
 PORT_GAP = 9.0
-# Distance that a smoothed edge keeps from the boxes it passes.
+"""Distance between two arrow heads on a box, if the box is wide enough."""
 _CLEARANCE = 5.0
-# How long to look for an order with few crossings.
-_SWEEPS = 12
-_EXCHANGES = 6
+"""Minimum distance between a smoothed edge and the boxes it passes."""
+_MAX_SWEEPS, _MAX_EXCHANGES = 12, 6
+"""Iterations of the search for an order with few crossings."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +65,18 @@ class Box:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is; y points upwards, and all boxes and edges lie in [0, width] x [0, height].
+    """Positions of boxes and edges, all in [0, width] x [0, height]; y points upwards.
 
     Attributes
     ----------
     boxes : dict of node to Box
     routes : dict of edge to array of shape (3 m + 1, 2)
-        Control points of m cubic Bézier curves in a row, from the lower border of the parent to the upper
-        border of the child; from the upper to the lower one if the edge points upwards.
+        Control points of m joined cubic Bézier curves, from the lower border of the parent to the upper border of the
+        child; the other way round if the edge points upwards.
     layers : dict of node to int
-        Counted from the top; a parent's layer is less than its child's, unless the edge points upwards.
+        Counted from the top; a parent has a smaller number than its child, unless the edge points upwards.
     upward : frozenset of edges
-        Those that would close a cycle; none in a DAG.
+        The edges that would close a cycle; none in a DAG.
     width, height : float
     """
 
@@ -91,7 +90,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Bend:
-    """A place in a layer that an edge passes on its way to a layer further down."""
+    """The point at which an edge passes a layer."""
 
     edge: Edge
     layer: int
@@ -108,11 +107,11 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]],
     Parameters
     ----------
     graph : networkx.DiGraph
-        Where it has cycles, edges of greater ``confidence`` (an edge attribute) point downwards first.
+        If it has cycles, edges of greater ``confidence`` (an edge attribute) are preferred to point downwards.
     sizes : mapping of node to (width, height)
     most_in_layer : int, default=6
-        The number of boxes in a layer above which those without parents stand further up; above twice as many, those
-        without children stand further down.
+        If a layer has more boxes, some without parents move up; if more than twice as many, some without children move
+        down.
 
     Raises
     ------
@@ -160,7 +159,7 @@ def layered_layout(graph: nx.DiGraph, sizes: Mapping[Node, tuple[float, float]],
 
 
 def upward_edges(graph: nx.DiGraph) -> frozenset[Edge]:
-    """The edges that close a cycle with others that are as confident or more, one after the other."""
+    """Return the edges that close a cycle with edges that are at least as confident."""
     import networkx as nx
 
     loops = [node for node in graph if graph.has_edge(node, node)]
@@ -179,11 +178,11 @@ def upward_edges(graph: nx.DiGraph) -> frozenset[Edge]:
 
 
 def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> dict[Node, int]:
-    """The layer of each node: its topological generation, except for those that have no parents.
+    """Return the layer of each node: its topological generation, except for nodes without parents.
 
-    These (discrete features above all) stand just above the first of their children, so that fewer edges are
-    long; if too many would stand side by side, some go further up, and some that have no children further down.
-    Nodes without edges come last, in rows.
+    Nodes without parents (mostly discrete features) are placed just above the first of their children, so fewer edges
+    are long. If a layer gets too wide, some of them move up, and some nodes without children move down. Nodes without
+    edges are in the last layers.
     """
     import networkx as nx
 
@@ -207,12 +206,12 @@ def _assign_layers(nodes: Iterable[Node], edges: Iterable[Edge], most: int) -> d
 
 
 def _spread_roots(layers: dict[Node, int], roots: Sequence[Node], most: int) -> None:
-    """Move roots up from layers that are too full, the first ones first; then count layers from 0 again."""
+    """Move roots up from layers that are too full, the first ones first; then renumber the layers from 0."""
     layer = max(layers.values(), default=-1)
     while layer >= min(layers.values(), default=0):
         count = sum(other == layer for other in layers.values())
         keep = most
-        if layer == min(layers.values()):  # what goes up makes new layers: share evenly among them
+        if layer == min(layers.values()):  # roots that move up form new layers: distribute them evenly
             keep = -(-count // -(-count // most))
         for node in [node for node in roots if layers[node] == layer][: max(count - keep, 0)]:
             layers[node] -= 1
@@ -222,7 +221,7 @@ def _spread_roots(layers: dict[Node, int], roots: Sequence[Node], most: int) -> 
 
 
 def _spread_leaves(layers: dict[Node, int], leaves: Sequence[Node], most: int) -> None:
-    """Move nodes without children down from layers that are far too full, into as many as are needed."""
+    """Move nodes without children from layers that are too full down into as many layers as needed."""
     for layer in range(max(layers.values(), default=-1) + 1):
         full = [node for node in leaves if layers[node] == layer]
         others = sum(other == layer for other in layers.values()) - len(full)
@@ -242,10 +241,10 @@ def _path(edge: Edge, upper: Node, lower: Node, layers: Mapping[Node, int]) -> l
 def _order(rows: _Rows, above: _Neighbours, below: _Neighbours) -> _Rows:
     """Order each row so that few edges cross: barycentre sweeps down and up, and exchanges of neighbours."""
     best, least = rows, (_crossings(rows, below), np.inf)
-    # Another start may lead to fewer crossings: the second has every other row reversed.
+    # Try a second start, with every other row reversed: it may lead to fewer crossings.
     for start in (rows, [row[::-1] if i % 2 else row for i, row in enumerate(rows)]):
         rows = [list(row) for row in start]
-        for sweep in range(_SWEEPS):
+        for sweep in range(_MAX_SWEEPS):
             if sweep % 2 == 0:
                 for fixed, row in pairwise(rows):
                     _sort_by_barycentre(row, fixed, above)
@@ -261,7 +260,7 @@ def _order(rows: _Rows, above: _Neighbours, below: _Neighbours) -> _Rows:
 
 def _sort_by_barycentre(row: list[_Item], fixed: Sequence[_Item], neighbours: _Neighbours) -> None:
     position = {item: i for i, item in enumerate(fixed)}
-    # What has no neighbours there keeps its place relative to the length of the row.
+    # An item without neighbours in the fixed row keeps its relative position.
     centre = {item: (i + 0.5) / len(row) * len(fixed) - 0.5 for i, item in enumerate(row)}
     for item in row:
         if neighbours[item]:
@@ -280,7 +279,7 @@ def _exchange_neighbours(rows: _Rows, above: _Neighbours, below: _Neighbours) ->
             total += _inversions(ours, theirs) - _inversions(theirs, ours)
         return total
 
-    for _ in range(_EXCHANGES):
+    for _ in range(_MAX_EXCHANGES):
         improved = False
         for row in rows:
             for i in range(len(row) - 1):
@@ -293,7 +292,7 @@ def _exchange_neighbours(rows: _Rows, above: _Neighbours, below: _Neighbours) ->
 
 
 def _inversions(first: Iterable[int], second: Sequence[int]) -> int:
-    """Number of pairs of which the first is the greater; the second numbers are sorted."""
+    """Count the pairs whose first number is greater; `second` is sorted."""
     return sum(bisect_left(second, place) for place in first)
 
 
@@ -311,7 +310,7 @@ def _crossings(rows: _Rows, below: _Neighbours) -> int:
 
 
 def _sideways(rows: _Rows, below: _Neighbours) -> float:
-    """How far the edges go sideways, with all rows stretched to the same length."""
+    """Return the total horizontal extent of the edges, with all rows stretched to the same length."""
     place = {item: (i + 0.5) / len(row) for row in rows for i, item in enumerate(row)}
     return sum(abs(place[item] - place[other]) for item, others in below.items() for other in others)
 
@@ -322,7 +321,7 @@ def _sideways(rows: _Rows, below: _Neighbours) -> float:
 def _horizontal_places(
     rows: _Rows, above: _Neighbours, below: _Neighbours, widths: Mapping[_Item, float]
 ) -> dict[_Item, float]:
-    """Keep the edges short (least squares), row after row until nothing moves; the least place is 0."""
+    """Place items so that edges are short (least squares), row by row until nothing moves; the leftmost is at 0."""
     gaps = [[_gap(a, b, widths) for a, b in pairwise(row)] for row in rows]
     x: dict[_Item, float] = {}
     for row, gap in zip(rows, gaps, strict=True):
@@ -332,13 +331,13 @@ def _horizontal_places(
     for sweep in range(200):
         moved = 0.0
         for i in joined if sweep % 2 == 0 else reversed(joined):
-            wanted, weights = np.empty(len(rows[i])), np.empty(len(rows[i]))
+            targets, weights = np.empty(len(rows[i])), np.empty(len(rows[i]))
             for j, item in enumerate(rows[i]):
                 others = [*above[item], *below[item]]
                 pulls = [_weight(item, other) for other in others]
                 weights[j] = sum(pulls)
-                wanted[j] = np.dot(pulls, [x[other] for other in others]) / weights[j]
-            places = _separate(wanted, gaps[i], weights)
+                targets[j] = np.dot(pulls, [x[other] for other in others]) / weights[j]
+            places = _separate(targets, gaps[i], weights)
             moved = max(moved, *(abs(place - x[item]) for item, place in zip(rows[i], places, strict=True)))
             x.update(zip(rows[i], places.tolist(), strict=True))
         if moved < 0.05:
@@ -348,7 +347,7 @@ def _horizontal_places(
         sides = [(x[item] - widths[item] / 2, x[item] + widths[item] / 2) for item in items]
         return min((left for left, _ in sides), default=0.0), max((right for _, right in sides), default=0.0)
 
-    # The rows of nodes without edges are centred below the rest, which may have drifted.
+    # Centre the rows of nodes without edges below the rest, which may have moved.
     drift = sum(extent(item for i in joined for item in rows[i])) / 2
     for i in set(range(len(rows))) - set(joined):
         x.update({item: x[item] + drift for item in rows[i]})
@@ -357,22 +356,22 @@ def _horizontal_places(
 
 
 def _gap(first: _Item, second: _Item, widths: Mapping[_Item, float]) -> float:
-    """Least distance between the centres of two neighbours in a row."""
+    """Return the minimum distance between the centres of two neighbours in a row."""
     bends = isinstance(first, _Bend) or isinstance(second, _Bend)
     return (widths[first] + widths[second]) / 2 + (_BEND_GAP if bends else _BOX_GAP)
 
 
 def _weight(first: _Item, second: _Item) -> float:
-    """Long edges should be straight: the pieces between two bends weigh most."""
+    """Return the weight of a piece of an edge; pieces between two bends weigh most, to keep long edges straight."""
     return (1.0, 2.0, 8.0)[isinstance(first, _Bend) + isinstance(second, _Bend)]
 
 
-def _separate(wanted: Floats, gaps: Sequence[float], weights: Floats | None = None) -> Floats:
-    """The places nearest to the wanted ones, in the same order and at least the gaps apart."""
+def _separate(targets: Floats, gaps: Sequence[float], weights: Floats | None = None) -> Floats:
+    """Return the places nearest to the targets, in the same order and at least the gaps apart."""
     from scipy.optimize import isotonic_regression
 
     offsets = _cumulated(gaps)
-    return np.asarray(isotonic_regression(wanted - offsets, weights=weights).x) + offsets
+    return np.asarray(isotonic_regression(targets - offsets, weights=weights).x) + offsets
 
 
 def _cumulated(gaps: Sequence[float]) -> Floats:
@@ -382,7 +381,7 @@ def _cumulated(gaps: Sequence[float]) -> Floats:
 def _bands(
     rows: _Rows, below: _Neighbours, x: Mapping[_Item, float], sizes: Mapping[Node, tuple[float, float]]
 ) -> tuple[list[tuple[float, float]], float]:
-    """Top and bottom of each layer, and the height of the whole."""
+    """Return top and bottom of each layer, and the total height."""
     depths, depth = [], 0.0
     for row in rows:
         thickness = max(sizes[item][1] for item in row if not isinstance(item, _Bend))
@@ -416,7 +415,7 @@ def _routes(
         if _is_clear(smooth, [box for node, box in boxes.items() if node not in edge]):
             routes[edge] = smooth
             continue
-        # An edge that goes straight down through layers and bends only between them touches no box.
+        # Otherwise go straight down through each layer and bend only between layers, which touches no box.
         corners = [(place, level) for place, band in zip(places, passed, strict=True) for level in band]
         leave, arrive = (start[0], bands[layers[upper]][1]), (end[0], bands[layers[lower]][0])
         routes[edge] = _curve([start, leave, *corners, arrive, end])
@@ -424,7 +423,7 @@ def _routes(
 
 
 def _ports(aims: Mapping[Edge, tuple[Node, float]], boxes: Mapping[Node, Box]) -> dict[Edge, float]:
-    """Where each edge meets the border of a box: on the side it comes from, apart from the others."""
+    """Return where each edge meets the border of a box: on the side it comes from, apart from the other edges."""
     at_box: dict[Node, list[tuple[float, Edge]]] = {}
     for edge, (node, aim) in aims.items():
         at_box.setdefault(node, []).append((aim, edge))
@@ -433,17 +432,17 @@ def _ports(aims: Mapping[Edge, tuple[Node, float]], boxes: Mapping[Node, Box]) -
         box = boxes[node]
         edges.sort(key=lambda pair: pair[0])
         reach = 0.36 * box.width
-        wanted = np.array([np.clip(0.12 * (aim - box.x), -reach, reach) for aim, _ in edges])
+        targets = np.array([np.clip(0.12 * (aim - box.x), -reach, reach) for aim, _ in edges])
         gap = min(PORT_GAP, 2 * reach / max(len(edges) - 1, 1))
-        offsets = np.clip(_separate(wanted, [gap] * (len(edges) - 1)), -reach, reach)
+        offsets = np.clip(_separate(targets, [gap] * (len(edges) - 1)), -reach, reach)
         ports.update({edge: box.x + float(offset) for (_, edge), offset in zip(edges, offsets, strict=True)})
     return ports
 
 
 def _curve(stops: Sequence[tuple[float, float]]) -> Floats:
-    """Control points of Bézier curves through the stops, from top to bottom.
+    """Return control points of Bézier curves through the stops, from top to bottom.
 
-    Between two stops the curve never swings beyond them; it is vertical at its ends and where it turns back.
+    The curve is monotone between two stops, and vertical at its ends and where it changes direction.
     """
     stops = [stop for i, stop in enumerate(stops) if i == 0 or stop[1] != stops[i - 1][1]]
     pieces = [(x1 - x0) / (y1 - y0) for (x0, y0), (x1, y1) in pairwise(stops)]
@@ -457,7 +456,7 @@ def _curve(stops: Sequence[tuple[float, float]]) -> Floats:
 
 
 def sample_route(route: Floats, n_points: int = 24) -> Floats:
-    """Points along a route, n_points on each of its Bézier curves."""
+    """Return points along a route, `n_points` on each of its Bézier curves."""
     t = np.linspace(0.0, 1.0, n_points)[:, None]
     basis = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
     curves = [sum(b * route[i + j] for j, b in enumerate(basis)) for i in range(0, len(route) - 1, 3)]

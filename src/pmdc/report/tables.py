@@ -1,4 +1,4 @@
-"""The conditional table of a class variable in one row, as a heat map."""
+"""A heat map of the conditional table of a class variable in one row."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ def draw_table(
     if len(table) > max_rows:
         weight = distribution.rows(slice(row, row + 1)).joint(parents)[0].ravel()
         shown = np.argsort(-weight, kind="stable")[:max_rows]
-        note = (
-            f"the {max_rows} most probable of {len(table)} configurations, together "
-            f"{percent(float(weight[shown].sum()))}; {len(table) - max_rows} are left out"
-        )
+        total = percent(float(weight[shown].sum()))
+        note = f"the {max_rows} most probable of {len(table)} configurations ({total} in total)"
     codes = np.column_stack(np.unravel_index(shown, shape)) if parents else np.empty((1, 0), dtype=int)
     across = ["\n".join(lines_of(state, 14)) for state in states[k].tolist()]
     down = [
@@ -64,7 +62,7 @@ def _text(**options: Any) -> dict[str, Any]:
 
 
 def _new_axes(across: list[str], down: list[str], lines: list[str]) -> Axes:
-    """Axes with room for all words in a new figure: those beside the cells, and lines above and below."""
+    """Return axes in a new figure with room for the labels beside the cells and the lines above and below."""
     cell = max(_CELL[0], *(text_width(line, _SIZE) + 10 for label in across for line in label.split("\n")))
     width = max(text_width(label, _SIZE, bold=True) for label in down) + cell * len(across)
     width = max(width, *(1.4 * text_width(printable(line), _SIZE) for line in lines)) + 30
@@ -85,7 +83,7 @@ def _fill(ax: Axes, table: Any, across: list[str], down: list[str]) -> None:
     ax.set_xticks(range(len(across)), across, **_text())
     ax.set_yticks(range(len(down)), down, **_text())
     ax.tick_params(length=0)
-    # White lines between the cells.
+    # Draw white lines between the cells.
     ax.set_xticks(np.arange(len(across) - 1) + 0.5, minor=True)
     ax.set_yticks(np.arange(len(down) - 1) + 0.5, minor=True)
     ax.grid(which="minor", color="white", linewidth=1.5)
