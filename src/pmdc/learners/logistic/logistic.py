@@ -217,7 +217,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         self.standard = isinstance(estimator, Logistic)
         self.auto = isinstance(estimator.C, str)
         self.ridge = 1.0 if self.auto else 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
-        self.n_iter, self.work = 0, 0.0
+        self.n_iter = 0
         X = Indicators(sizes)(inputs)
         # The intercept is free, so a shift changes no model.
         self.affine = Affine.standard(X, sample_weight)
@@ -311,7 +311,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
             part, state = np.nonzero(groups.number >= 0)
             coarse = partition.configurations.within(start.configurations)[part]
             coef[groups.number[part, state]] = start.coef[start.number[coarse, state]]
-        failed, self.n_iter, self.work = parts.fit_parts(
+        failed, self.n_iter = parts.fit_parts(
             X,
             np.ascontiguousarray(task.codes),
             self.sample_weight,

@@ -1,20 +1,25 @@
-"""Softmax models of all parts of a partition, and what those fitted without a fold say of its rows.
+"""Softmax models of all parts of a partition, and what the models without a fold say of its rows.
 
-Leaving a fold out changes the objective of a part little, and its Hessian hardly: the optimum without the fold is found
-from that of all rows, with the same factor of the Hessian as long as it serves, and one of its own to tell the end.
+Small parts are fitted together in compiled code (`small`), large ones one by one in numpy (`newton`).
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
-from pmdc._support.compiled import compiled
-from pmdc.learners.logistic.newton import NEGLIGIBLE, Buffers, Factor, Problem, minimise, no_factor
-from pmdc.learners.logistic.softmax import along, contrasts, local_states, room, row_space, scores, take_rows
+from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc.learners.logistic import newton
+from pmdc.learners.logistic.softmax import Problem, contrasts
+
+MAX_STATES = 12
+"""Parts with more states than this are not small."""
+
+SMALL_WORK, SMALL_COEFFICIENTS = 2**19, 64
+"""Multiplications of one Hessian, and coefficients, up to which a part is small."""
 
 
-@compiled()
 def fit_parts(
     X: Floats,
     codes: Codes,
@@ -29,7 +34,7 @@ def fit_parts(
     warm: bool,
     fold: Codes,
     held_out: Floats,
-) -> tuple[int, int, float]:
+) -> tuple[int, int]:
     """Fit the parts of a partition and, if there are folds, score each row by the models without its fold.
 
     Parameters
@@ -56,115 +61,168 @@ def fit_parts(
     -------
     failed, steps : int
         Parts that did not converge, and the most steps that one took.
-    work : float
-        Floating-point operations in products of matrices and vectors and in factors, for benchmarks.
     """
-    n_parts, n_states = number.shape
-    k = X.shape[1] + 1
-    A, y, w, Z, Z32 = room(starts, k)
-    buffers = Buffers(Z, Z32, np.zeros(1))
-    local = np.empty(n_states, dtype=np.int64)
-    failed, most = 0, 0
-    for p in range(n_parts):
-        rows = order[starts[p] : starts[p + 1]]
-        n, m = len(rows), local_states(number[p], local)
-        take_rows(X, codes, weights, rows, local, A, y, w)
+    present = number >= 0
+    n_states, n_rows = present.sum(axis=1), np.diff(starts)
+    local = np.cumsum(present, axis=1) - 1
+    A = np.empty((len(order), X.shape[1] + 1))
+    A[:, 0] = 1.0
+    A[:, 1:] = X[order]
+    y = local[np.repeat(np.arange(len(number)), n_rows), codes[order]]
+    rows = _Rows(A, y, weights[order], fold[order] if len(fold) else None)
+    solver = _Solver(rows, ridge, tol, max_iter)
+    T = np.zeros((len(number), max(1, int(n_states.max()) - 1), A.shape[1]))
+    if warm:
+        for m in np.unique(n_states[n_states > 1]):
+            T[n_states == m, : m - 1] = np.einsum("ae,pak->pek", _inverse(m), coef[_groups(number, n_states == m)])
+    few = (n_states > 1) & (4 * n_rows <= 3 * A.shape[1]) & (ridge > 0.0)
+    small = ~few & solver.are_small(n_rows, n_states, A.shape[1])
+    solver.fit_small(small, starts, n_states, T, warm)
+    for p in np.flatnonzero(~small):
+        fit = solver.fit_along_rows if few[p] else solver.fit_large
+        T[p, : n_states[p] - 1] = fit(slice(starts[p], starts[p + 1]), int(n_states[p]), T[p], warm)
+    for m in np.unique(n_states):
         Q = contrasts(m)
-        T, R, last, steps = np.zeros((Q.shape[1], k)), np.empty((k - 1, 0)), no_factor(), 0
+        coef[_groups(number, n_states == m)] = np.einsum("ae,pek->pak", Q, T[n_states == m, : m - 1])
+    if len(fold):
+        held_out[order] = rows.held_out
+    return solver.failed, min(solver.steps, max_iter)
+
+
+class _Rows:
+    """The rows of all parts, part by part."""
+
+    def __init__(self, A: Floats, y: Codes, w: Floats, fold: Codes | None):
+        self.A, self.y, self.w, self.fold = A, y, w, fold
+        self.held_out = np.zeros(len(y) if fold is not None else 0)
+
+
+class _Solver:
+    """Fits parts and counts those that did not converge, and the steps."""
+
+    def __init__(self, rows: _Rows, ridge: float, tol: float, max_iter: int):
+        self.rows, self.ridge, self.tol, self.max_iter = rows, ridge, tol, max_iter
+        self.failed, self.steps = 0, 0
+
+    @staticmethod
+    def are_small(n_rows: Codes, n_states: Codes, k: int) -> Marks:
+        """Return which parts the compiled code fits faster than numpy."""
+        size = (n_states - 1) * k
+        few = (n_states <= MAX_STATES) & (size <= SMALL_COEFFICIENTS)
+        return few & (n_rows * size * (size + k) // 2 <= SMALL_WORK)
+
+    def fit_small(self, small: Marks, starts: Codes, n_states: Codes, T: Floats, warm: bool) -> None:
+        """Fit the small parts, all in one call."""
+        if not small.any():
+            return
+        from pmdc.learners.logistic.small import fit_small_parts
+
+        bounds = np.column_stack([starts[:-1], starts[1:]])[small]
+        own, rows = T[small], self.rows
+        fold = np.zeros(len(rows.y), dtype=np.int64) if rows.fold is None else rows.fold
+        n_folds = 0 if rows.fold is None else int(fold.max()) + 1
+        failed, steps = fit_small_parts(
+            rows.A,
+            rows.y,
+            rows.w,
+            bounds,
+            n_states[small],
+            _all_contrasts(int(n_states[small].max())),
+            fold,
+            n_folds,
+            self.ridge,
+            self.tol,
+            self.max_iter,
+            own,
+            warm,
+            rows.held_out,
+        )
+        T[small] = own
+        self.failed, self.steps = self.failed + failed, max(self.steps, steps)
+
+    def fit_along_rows(self, part: slice, m: int, start: Floats, warm: bool) -> Floats:
+        """Fit a part with fewer rows than inputs along an orthonormal basis of its rows.
+
+        Under a penalty the coefficients lie in it, and the penalty does not notice the rotation.
+        """
+        rows = self.rows
+        basis = np.linalg.qr(rows.A[part, 1:].T)[0]
+        A = np.column_stack([rows.A[part, 0], rows.A[part, 1:] @ basis])
+        own = _Rows(A, rows.y[part], rows.w[part], None if rows.fold is None else rows.fold[part])
+        solver = _Solver(own, self.ridge, self.tol, self.max_iter)
+        T = np.concatenate([start[: m - 1, :1], start[: m - 1, 1:] @ basis], axis=1)
+        everything = slice(0, len(A))
+        if self.are_small(np.array([len(A)]), np.array([m]), A.shape[1])[0]:
+            all_T = T[None].copy()
+            solver.fit_small(np.ones(1, dtype=bool), np.array([0, len(A)]), np.array([m]), all_T, warm)
+            T = all_T[0]
+        else:
+            T = solver.fit_large(everything, m, T, warm)
+        if rows.fold is not None:
+            rows.held_out[part] = own.held_out
+        self.failed, self.steps = self.failed + solver.failed, max(self.steps, solver.steps)
+        return np.concatenate([T[:, :1], T[:, 1:] @ basis.T], axis=1)
+
+    def fit_large(self, part: slice, m: int, start: Floats, warm: bool) -> Floats:
+        """Fit one part in numpy; with folds, also the models without each of them."""
+        rows = self.rows
+        problem = Problem(rows.A[part], rows.y[part], rows.w[part], contrasts(m), self.ridge)
+        T, S, steps = np.zeros((m - 1, problem.A.shape[1])), np.zeros((1, len(problem.y))), 0
         if m > 1:
-            if warm:
-                _read(coef, number[p], local, Q, T)
-            R = row_space(A[:n], w[:n], ridge, NEGLIGIBLE)
-        problem = Problem(A[:n], y[:n], w[:n], Q, ridge)
-        if R.shape[1]:
-            problem, T = Problem(along(A[:n], R), y[:n], w[:n], Q, ridge), along(T, R)
-        if m > 1:
-            steps, last = minimise(problem, T, warm, last, tol, max_iter, buffers)
-        if len(fold):
-            steps = max(steps, _hold_out(problem, T, last, rows, fold, tol, max_iter, buffers, held_out))
-        failed += steps > max_iter
-        most = max(most, steps)
-        if R.shape[1]:
-            T = along(T, np.ascontiguousarray(R.T))
-        _write(T, number[p], local, Q, coef)
-    return failed, min(most, max_iter), buffers.work[0]
+            fit = newton.minimise(problem, start[: m - 1] if warm else None, None, self.tol, self.max_iter)
+            T, S, steps = fit.T, fit.scores, fit.steps
+        if rows.fold is not None:
+            steps = max(steps, self._hold_out(problem, T, S, part))
+        self.failed, self.steps = self.failed + (steps > self.max_iter), max(self.steps, steps)
+        return T
+
+    def _hold_out(self, problem: Problem, T: Floats, S: Floats, part: slice) -> int:
+        """Score the rows of a part by the models without their fold; T is the optimum of all rows, S its scores."""
+        fold = self.rows.fold[part] if self.rows.fold is not None else np.zeros(0)
+        folds = [np.flatnonzero(fold == f) for f in np.unique(fold)]
+        hessians = []
+        if problem.ridge and len(T):
+            hessians = newton.hessians(problem, problem.softmax(S)[0], 0.0, newton.NEGLIGIBLE, folds)
+        out, most = np.full(len(fold), -np.inf), 0
+        for f, held in enumerate(folds):
+            kept = np.concatenate([*folds[:f], *folds[f + 1 :]]) if len(folds) > 1 else held[:0]
+            if not len(kept):
+                continue
+            without, local = problem.take(kept)
+            m = len(without.Q)
+            own = np.zeros((m - 1, T.shape[1]))
+            if m > 1:
+                # Without a penalty, coefficients that separate the held-out rows would never be forgotten.
+                start, factor = None, None
+                if len(without.Q) == len(problem.Q) and problem.ridge:
+                    others = [*hessians[:f], *hessians[f + 1 :]]
+                    start, factor = T, newton.make_factor(without, others, S[:, kept], 0.0)
+                fit = newton.minimise(without, start, factor, self.tol, self.max_iter)
+                own, most = fit.T, max(most, fit.steps)
+            state = local[problem.y[held]]
+            scores = without.Q @ (own @ problem.A[held].T)
+            scores -= scores.max(axis=0)
+            own_score = scores[state, np.arange(len(held))]
+            out[held] = np.where(state >= 0, own_score - np.log(np.exp(scores).sum(axis=0)), -np.inf)
+        self.rows.held_out[part] = out
+        return most
 
 
-@compiled()
-def _read(coef: Floats, number: Codes, local: Codes, Q: Floats, T: Floats) -> None:
-    """T = Q'B for the coefficients B of a part; for two states their difference."""
-    m, v = Q.shape
-    for s in range(len(number)):
-        if number[s] >= 0:
-            for e in range(v):
-                q = Q[local[s], e] if m > 2 else 2.0 * local[s] - 1.0
-                for j in range(T.shape[1]):
-                    T[e, j] += q * coef[number[s], j]
+def _groups(number: Codes, parts: Marks) -> Codes:
+    """Return the groups of parts with the same number of states, shape (parts, states)."""
+    own = number[parts]
+    return own[own >= 0].reshape(len(own), -1)
 
 
-@compiled()
-def _write(T: Floats, number: Codes, local: Codes, Q: Floats, coef: Floats) -> None:
-    """B = Q T, the coefficients of a part."""
-    for s in range(len(number)):
-        if number[s] >= 0:
-            for j in range(T.shape[1]):
-                coef[number[s], j] = 0.0
-                for e in range(T.shape[0]):
-                    coef[number[s], j] += Q[local[s], e] * T[e, j]
+def _inverse(m: int) -> Floats:
+    """Return what makes coefficients of contrasts of those of the states; for two states their difference."""
+    return np.array([[-1.0], [1.0]]) if m == 2 else contrasts(m)
 
 
-@compiled()
-def _hold_out(
-    problem: Problem,
-    T: Floats,
-    last: Factor,
-    rows: Codes,
-    fold: Codes,
-    tol: float,
-    max_iter: int,
-    buffers: Buffers,
-    held_out: Floats,
-) -> int:
-    """Score the rows of a part by the models without their fold; T is the optimum with them, `last` its factor.
-
-    Returns the most steps that a fold took.
-    """
-    m, most = len(problem.Q), 0
-    local = np.empty(m, dtype=np.int64)
-    for f in np.unique(fold[rows]):
-        without, held = _split(problem, fold[rows], f, local)
-        n_left = len(without.Q)
-        # Without a penalty, coefficients that separate the held-out rows would never be forgotten.
-        warm = n_left == m and problem.ridge > 0.0
-        own = T.copy() if warm else np.zeros((without.Q.shape[1], T.shape[1]))
-        if n_left > 1:
-            steps, _ = minimise(without, own, warm, last if warm else no_factor(), tol, max_iter, buffers)
-            most = max(most, steps)
-        S = np.empty((len(held), n_left))
-        scores(problem.A[held], own, without.Q, S)
-        for r in range(len(held)):
-            state = local[problem.y[held[r]]]
-            held_out[rows[held[r]]] = _log_softmax(S[r], state) if state >= 0 else -np.inf
-    return most
-
-
-@compiled()
-def _split(problem: Problem, fold: Codes, f: int, local: Codes) -> tuple[Problem, Codes]:
-    """The problem without the rows of a fold, with the states that are left (`local`, -1 for none); and the fold."""
-    held, seen = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
-    local[:] = -1
-    for i in seen:
-        local[problem.y[i]] = 0
-    n_left = 0
-    for s in range(len(local)):
-        if local[s] == 0:
-            local[s] = n_left
-            n_left += 1
-    y = local[problem.y[seen]]
-    return Problem(problem.A[seen], y, problem.w[seen], contrasts(max(n_left, 1)), problem.ridge), held
-
-
-@compiled()
-def _log_softmax(scores: Floats, state: int) -> float:
-    top = scores.max()
-    return scores[state] - top - np.log(np.exp(scores - top).sum())
+@cache
+def _all_contrasts(m: int) -> Floats:
+    """Return the contrasts of up to m states, padded, shape (m + 1, m, m)."""
+    out = np.zeros((m + 1, m, m))
+    for size in range(1, m + 1):
+        out[size, :size, : size - 1] = contrasts(size)
+    return out
