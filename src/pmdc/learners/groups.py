@@ -10,7 +10,6 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from threadpoolctl import threadpool_limits
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted, are_places
@@ -157,11 +156,6 @@ def refuse_nan(log_proba: Floats) -> None:
     """Raise an error if a log-probability is NaN."""
     if np.isnan(log_proba).any():
         raise FloatingPointError("a local model returned NaN probabilities. Check the scale of the features.")
-
-
-def one_thread() -> threadpool_limits:
-    """Within this, products of matrices take one thread: the engines have many small ones, which others slow down."""
-    return threadpool_limits(1)
 
 
 Models = TypeVar("Models", bound=GroupedModels)

@@ -24,8 +24,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_count
+from pmdc._support.parallel import one_thread
 from pmdc.learners.fitted import Fitted, is_affine, is_numbers
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread, refuse_nan
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition

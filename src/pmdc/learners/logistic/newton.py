@@ -196,7 +196,7 @@ def hessians(
     least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
     front = np.ascontiguousarray(A[:, :width], dtype=np.float32 if single else np.float64)
     norms = squares.sum(axis=1)
-    same = bool((P == P[:, :1]).all())
+    same = bool((P[:, :1] == P).all())
     found = []
     for rows in [slice(None)] if folds is None else folds:
         part = front[rows], norms[rows], least

@@ -12,6 +12,7 @@ scikit-learn.
 from __future__ import annotations
 
 from functools import cache
+
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
