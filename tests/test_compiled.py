@@ -49,9 +49,7 @@ def run(program, package, zipped=False, **environment):
     place = shutil.make_archive(str(folder / "archive"), "zip", folder, "pmdc") if zipped else str(folder)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {place!r})\n{textwrap.dedent(program)}"]
     clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=folder, env={**clean, **environment}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env={**clean, **environment})
     return done.stdout.splitlines(), done.stderr
 
 

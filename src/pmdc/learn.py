@@ -20,7 +20,6 @@ from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
-from pmdc.learners.groups import GroupedLearner
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LocalLearner, Regularised
 from pmdc.learners.registry import make_learner
@@ -84,8 +83,7 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
     learner = make_learner(settings.estimator, rows.features.numbers(), rows.weights, (), options)
     fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
-    threads = isinstance(learner, GroupedLearner)  # its kernels and products release the GIL
-    with workers(settings.n_jobs, settings.say if settings.verbose else None, threads) as parallel:
+    with workers(settings.n_jobs, settings.say if settings.verbose else None, learner.releases_gil) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)

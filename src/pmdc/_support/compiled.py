@@ -31,7 +31,7 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        dispatcher = njit(error_model="numpy", nogil=True, **options)(function)
+        dispatcher = njit(**{"error_model": "numpy", "nogil": True, **options})(function)
         if dispatcher is not function:  # NUMBA_DISABLE_JIT returns the function itself
             try:
                 dispatcher._cache = _KernelCache(function)

@@ -25,6 +25,9 @@ from pmdc._support.progress import messages_to, tell_step
 MESSAGE_INTERVAL = 3.0
 """Seconds between messages about progress."""
 
+START_UP = 3.0
+"""Seconds of CPU that starting two worker processes costs (about 3 s and 180 MB each)."""
+
 Caught = tuple[type[Warning], str]
 
 
@@ -34,8 +37,9 @@ def workers(
 ) -> Iterator[Callable[..., list[Any]]]:
     """Provide a function that runs ``work(chunk, *rest)`` for all chunks and returns the results in order.
 
-    Each kind of warning is issued once per call. While the workers are processes and kernels still need compilation,
-    the parent runs the first chunk of a call by itself, so that the workers find the kernels in the cache.
+    Each kind of warning is issued once per call. Worker processes start only after the parent has run chunks for
+    `START_UP` seconds, without those in which it compiled kernels. So little work does not pay for processes, and
+    workers find the compiled kernels in the cache.
 
     Parameters
     ----------
@@ -50,18 +54,23 @@ def workers(
     backend, _ = get_active_backend(**prefer)
     return_as = "generator" if getattr(backend, "supports_return_generator", False) else "list"
     in_threads = getattr(backend, "uses_threads", False)
+    one_process = in_threads or effective_n_jobs(n_jobs) == 1
+    seconds = START_UP if one_process else 0.0  # of work in the parent
     with one_thread(), messages_to(write), Parallel(n_jobs=n_jobs, return_as=return_as, **prefer) as pool:
-        warm = in_threads or effective_n_jobs(n_jobs) == 1
 
         def results(work: Callable[..., Any], chunks: Sequence[Any], rest: Sequence[Any]) -> Iterator[Any]:
-            nonlocal warm
+            nonlocal seconds
             shared = os.getpid(), copy_context() if in_threads else None, sklearn.get_config()
-            start = 0
-            if not warm and chunks:
-                before = _n_compilations()
-                yield _run(*shared, work, chunks[0], *rest)
-                start, warm = 1, _n_compilations() == before
-            yield from pool(delayed(_run)(*shared, work, chunk, *rest) for chunk in chunks[start:])
+            place = 0
+            while place < len(chunks) and seconds < START_UP:
+                start, compiled = time.monotonic(), _n_compilations()
+                answer = _run(*shared, work, chunks[place], *rest)
+                if _n_compilations() == compiled:
+                    seconds += time.monotonic() - start
+                place += 1
+                yield answer
+            if place < len(chunks):
+                yield from pool(delayed(_run)(*shared, work, chunk, *rest) for chunk in chunks[place:])
 
         def run(work: Callable[..., Any], chunks: Sequence[Any], *rest: Any) -> list[Any]:
             answers = []

@@ -86,6 +86,8 @@ class LocalLearner(ABC):
     prepare: Preparation
     X: Floats
     sample_weight: Floats
+    releases_gil: bool = False
+    """Whether almost all work is in compiled kernels, so that threads are cheaper than processes."""
 
     @abstractmethod
     def on(self, rows: Codes) -> Self:

@@ -207,6 +207,8 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
     options : Options, optional
     """
 
+    releases_gil = True
+
     def __init__(
         self,
         estimator: Any,
