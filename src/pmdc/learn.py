@@ -83,7 +83,7 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
     learner = make_learner(settings.estimator, rows.features.numbers(), rows.weights, (), options)
     fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
-    with workers(settings.n_jobs, settings.say if settings.verbose else None) as parallel:
+    with workers(settings.n_jobs, settings.say if settings.verbose else None, learner.releases_gil) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)

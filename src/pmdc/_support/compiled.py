@@ -1,45 +1,81 @@
-"""How loops are compiled.
+"""Compilation of numerical kernels with numba, cached on disk.
 
-Modules of compiled loops are imported by those who call them, when they do: importing numba takes longer than importing
-all the rest.
+Modules of kernels are imported where they are called, because importing numba takes longer than all other imports.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from numba import njit
+from numba.core import event
+from numba.core.caching import FunctionCache
+
+from pmdc._support.progress import tell_notice
+from pmdc._support.warn import warn_user
 
 SUMS = {"reassoc", "contract", "nsz"}
-"""What the compiler may do to sums so that they run in vector registers. Infinities and NaN keep their meaning."""
+"""`fastmath` flags that let sums run in vector registers; infinities and NaN keep their meaning."""
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Compile a function once and keep it; dividing by zero gives infinity or NaN, as in numpy, and costs no check.
+    """Return a decorator that compiles a function at its first call and caches the result on disk.
 
-    What numba keeps has the functions within that it calls, those of other modules too, but is thought to be up to date
-    as long as its own module is. Here it is as long as all modules of compiled loops are.
+    Division by zero gives infinity or NaN, as in numpy, and kernels release the GIL. Without a writable cache folder,
+    functions are compiled in each process.
     """
 
     def decorate(function: Any) -> Any:
-        dispatcher = njit(cache=True, error_model="numpy", **options)(function)
-        with suppress(AttributeError):  # without compilation (NUMBA_DISABLE_JIT) there is nothing to keep
-            file = dispatcher._cache._cache_file
-            file._source_stamp = file._source_stamp, _sources()
+        dispatcher = njit(**{"error_model": "numpy", "nogil": True, **options})(function)
+        if dispatcher is not function:  # NUMBA_DISABLE_JIT returns the function itself
+            try:
+                dispatcher._cache = _KernelCache(function)
+            except RuntimeError:  # numba: no locator available
+                _warn_uncached()
         return dispatcher
 
     return decorate
 
 
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of a function, outdated as soon as any module of kernels changes.
+
+    numba compares only the module of the function itself, although its code may contain functions of other modules.
+    """
+
+    def __init__(self, function: Any):
+        super().__init__(function)
+        self._cache_file._source_stamp = self._cache_file._source_stamp, _sources()
+
+    def load_overload(self, *arguments: Any) -> Any:
+        try:
+            return super().load_overload(*arguments)
+        except OSError:
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        try:
+            super().save_overload(*arguments)
+        except OSError:
+            _warn_uncached()
+
+
+@cache
+def _warn_uncached() -> None:
+    warn_user(
+        "Compiled kernels cannot be cached, because no cache folder is writable: each process compiles them again. Set "
+        "the environment variable NUMBA_CACHE_DIR to a writable folder."
+    )
+
+
 @cache
 def _sources() -> str:
-    """A hash of all modules of compiled loops, be they files or within a zip."""
+    """Return a hash of all modules of kernels, in a folder or in a zip file."""
 
     def texts(folder: Traversable) -> Iterator[bytes]:
         for item in sorted(folder.iterdir(), key=lambda item: item.name):
@@ -53,3 +89,23 @@ def _sources() -> str:
         if b"pmdc._support.compiled" in text:
             found.update(text)
     return found.hexdigest()
+
+
+class _Compilations(event.Listener):  # type: ignore[misc]
+    """Count the compiled kernels, and announce the first one to whoever watches the progress."""
+
+    count = 0
+    announced = False
+
+    def on_start(self, started: Any) -> None:
+        if started.data["dispatcher"].py_func.__module__.startswith("pmdc."):
+            self.count += 1
+            if not self.announced:
+                self.announced = tell_notice("compiling numerical kernels, first use only")
+
+    def on_end(self, ended: Any) -> None:
+        pass
+
+
+COMPILATIONS = _Compilations()
+event.register("numba:compile", COMPILATIONS)

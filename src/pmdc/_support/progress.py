@@ -1,24 +1,34 @@
-"""Who is told how far a long piece of work is.
+"""Progress of long operations.
 
-Whoever wants to know says so with `watching`; the work tells its phases, and within them how much is done.
+A caller that wants to follow the progress enters `watching` or `messages_to`; the work reports its phases, the steps
+within a phase, and notices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple, Protocol
 
 
 class Watcher(Protocol):
-    """What is told of the work."""
+    """A receiver of progress."""
 
     def phase(self, name: str) -> None:
-        """A new phase begins."""
+        """Begin a new phase."""
 
     def step(self, done: float, total: float) -> None:
-        """So much of the present phase is done."""
+        """Report how much of the current phase is done."""
+
+
+class _Watched:
+    """A watcher with its current phase, and whether a notice is shown in place of it."""
+
+    def __init__(self, watcher: Watcher):
+        self.watcher = watcher
+        self.phase: str | None = None
+        self.noticed = False
 
 
 class _Span(NamedTuple):
@@ -27,42 +37,67 @@ class _Span(NamedTuple):
     total: float
 
 
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_watched: ContextVar[_Watched | None] = ContextVar("watched", default=None)
+_messages: ContextVar[Callable[[str], None] | None] = ContextVar("messages", default=None)
 _span: ContextVar[_Span | None] = ContextVar("span", default=None)
 
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Within this, `watcher` is told of all work."""
-    token = _watcher.set(watcher)
+    """Report all progress within this context to `watcher`."""
+    token = _watched.set(_Watched(watcher))
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watched.reset(token)
+
+
+@contextmanager
+def messages_to(write: Callable[[str], None] | None) -> Iterator[None]:
+    """Pass notices within this context to `write`, too."""
+    token = _messages.set(write)
+    try:
+        yield
+    finally:
+        _messages.reset(token)
 
 
 def tell_phase(name: str) -> None:
-    """A new phase of the work begins."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher.phase(name)
+    """Report that a new phase begins."""
+    watched = _watched.get()
+    if watched is not None:
+        watched.phase, watched.noticed = name, False
+        watched.watcher.phase(name)
 
 
 def tell_step(done: float, total: float) -> None:
-    """So much is done of the phase, or of the part of it that `part_of` has named."""
-    watcher = _watcher.get()
-    if watcher is None:
+    """Report how much of the phase is done, or of the part of it that `part_of` has set."""
+    watched = _watched.get()
+    if watched is None:
         return
+    if watched.noticed and watched.phase is not None:
+        tell_phase(watched.phase)
     span = _span.get()
     if span is None:
-        watcher.step(done, total)
+        watched.watcher.step(done, total)
     else:
-        watcher.step(span.start + span.size * done / total, span.total)
+        watched.watcher.step(span.start + span.size * done / total, span.total)
+
+
+def tell_notice(message: str) -> bool:
+    """Show a message in place of the phase until the next step; return whether anybody receives it."""
+    watched, write = _watched.get(), _messages.get()
+    if watched is not None:
+        watched.noticed = True
+        watched.watcher.phase(message)
+    if write is not None:
+        write(message)
+    return watched is not None or write is not None
 
 
 @contextmanager
 def part_of(start: float, size: float, total: float) -> Iterator[None]:
-    """Within this, steps are steps of a part of the phase."""
+    """Let the steps within this context be steps of a part of the phase."""
     token = _span.set(_Span(start, size, total))
     try:
         yield

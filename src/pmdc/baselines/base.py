@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc._support.arrays import Codes
+from pmdc._support.parallel import one_thread
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.learners import make_learner
-from pmdc.learners.groups import GroupedLearner, one_thread
+from pmdc.learners.groups import GroupedLearner
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import Preparation
 from pmdc.learners.tasks import root_task

@@ -17,7 +17,7 @@ from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import LocalLearner, OutOfBag, Preparation
+from pmdc.learners.protocols import LocalLearner, LocalModels, OutOfBag, Preparation
 from pmdc.learners.smoothing import TINY, fill_zeros
 from pmdc.learners.tasks import LocalTask, rows_by_part
 from pmdc.table.features import Features
@@ -41,7 +41,7 @@ class PartModel:
 
 
 @dataclass(frozen=True)
-class EstimatorModels:
+class EstimatorModels(LocalModels):
     """`LocalModels` made of one classifier for each part."""
 
     n_states: int

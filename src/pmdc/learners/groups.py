@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from threadpoolctl import threadpool_limits
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted, are_places
 from pmdc.learners.inputs import Joining
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import LocalLearner, Preparation
+from pmdc.learners.protocols import LocalLearner, LocalModels, Preparation
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask
 from pmdc.table.features import FeatureTable
@@ -68,7 +68,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class GroupedModels(ABC):
+class GroupedModels(LocalModels):
     """`LocalModels` kept as arrays over the groups of a partition.
 
     Attributes
@@ -91,9 +91,16 @@ class GroupedModels(ABC):
 
     @abstractmethod
     def scores(self, X: Floats, part: Codes, out: Floats) -> None:
-        """Write to `out` what the softmax over the states of a part makes probabilities of.
+        """Write the scores of the states of a part to `out`; their softmax is the probabilities.
 
         Parts have shape (n, n_columns), `out` has shape (n, n_columns, n_states).
+        """
+
+    @abstractmethod
+    def split_inputs(self, X: Floats, input_codes: Codes, free: Mapping[int, int]) -> tuple[Floats, list[Floats]]:
+        """Return all inputs of rows, without an effect of the free ones, and what each of these adds to the scores.
+
+        The latter have shape (n_states of the input, n_groups); the arguments are those of `log_table`.
         """
 
     def fits(self, fitted: Fitted) -> bool:
@@ -110,14 +117,26 @@ class GroupedModels(ABC):
         return self.log_proba_of(X, part)
 
     def log_proba_of(self, X: Floats, part: Codes) -> Floats:
-        """The same, for inputs that are all in their place."""
+        """Return the same for rows that contain the parents that are inputs."""
         out = np.empty((*part.shape, self.number.shape[1]))
         self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
         self.normalise(out, part)
         return out
 
+    def log_table(self, X: Floats, part: Codes, input_codes: Codes, free: Mapping[int, int]) -> Floats:
+        """As `LocalModels.log_table`: inputs add to the scores, so features are evaluated once per row."""
+        X, added = self.split_inputs(X, input_codes, free)
+        base = np.zeros((*part.shape, self.number.shape[1]))
+        self.scores(X, part, base)
+        total = np.zeros((1, len(self.log_frequency)))
+        for scores in added:
+            total = (total[:, None] + scores).reshape(-1, total.shape[1])
+        out = np.add(base[:, None], total[:, self.number[part]].swapaxes(0, 1), order="C")
+        self.normalise(out, np.broadcast_to(part[:, None], out.shape[:-1]))
+        return out
+
     def normalise(self, out: Floats, part: Codes) -> None:
-        """Make log-probabilities of `scores`, in place."""
+        """Replace scores by log-probabilities."""
         from pmdc.learners import kernels
 
         flat = out.reshape(-1, out.shape[-1])
@@ -137,11 +156,6 @@ def refuse_nan(log_proba: Floats) -> None:
     """Raise an error if a log-probability is NaN."""
     if np.isnan(log_proba).any():
         raise FloatingPointError("a local model returned NaN probabilities. Check the scale of the features.")
-
-
-def one_thread() -> threadpool_limits:
-    """Within this, products of matrices take one thread: the engines have many small ones, which others slow down."""
-    return threadpool_limits(1)
 
 
 Models = TypeVar("Models", bound=GroupedModels)

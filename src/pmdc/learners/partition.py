@@ -26,11 +26,15 @@ class Configurations:
     observed: Codes
 
     def find(self, codes: Codes, free: Sequence[int] = ()) -> Codes:
-        """The part of each row of a table; -1 where its configuration was not observed.
+        """Return the part of each row of a table; -1 where its configuration was not observed.
 
-        The parents in `free` are not read off the table but run through all their configurations, the last one
+        The parents in `free` are not read from the table but run through all their configurations, the last one
         fastest. The answer has shape (n, number of these configurations).
         """
+        if set(self.parents) <= set(free):  # all rows have the same parts
+            every = np.full(math.prod(self.sizes), UNKNOWN, dtype=np.int64)
+            every[self.observed] = np.arange(len(self.observed))
+            return np.repeat(every[None], len(codes), axis=0)
         fixed = np.zeros(len(codes), dtype=np.int64)
         running = np.zeros(1, dtype=np.int64)
         unknown = np.zeros(len(codes), dtype=bool)
@@ -41,14 +45,9 @@ class Configurations:
             else:
                 fixed = fixed + codes[:, parent]
                 unknown |= codes[:, parent] == UNKNOWN  # it could spell the number of another configuration
-        if set(self.parents) <= set(free):
-            fixed, rows = fixed[:1], len(codes)  # all rows are alike
-        else:
-            rows = 1
         numbers = fixed[:, None] + running
         place = np.minimum(np.searchsorted(self.observed, numbers), len(self.observed) - 1)
         part = np.where(self.observed[place] == numbers, place, UNKNOWN)
-        part = np.repeat(part, rows, axis=0)[: len(codes)]
         part[unknown] = UNKNOWN
         return part
 

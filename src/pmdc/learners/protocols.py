@@ -10,9 +10,10 @@ What only some learners can do is a class of its own here; a learner that can in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from itertools import product
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,14 @@ from pmdc.table.features import Features
 Preparation = Callable[[Features], Floats]
 """Brings the inputs of any rows into the form that the models use."""
 
+MAX_STACKED = 2**22
+"""The most numbers that `LocalModels.log_table` stacks in one call (32 MiB)."""
 
-class LocalModels(Protocol):
+
+class LocalModels(ABC):
     """The fitted local models of one class variable, one for each observed configuration."""
 
+    @abstractmethod
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         """Return log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
 
@@ -38,6 +43,37 @@ class LocalModels(Protocol):
         A state that has no row in the part, and every state where the part is -1, gets -inf.
         """
 
+    def log_table(self, X: Floats, part: Codes, input_codes: Codes, free: Mapping[int, int]) -> Floats:
+        """Return log P(Y | pi, x) for all configurations of some of the parents that are inputs.
+
+        This default stacks the rows of all configurations; engines that can do better override it.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Prepared rows.
+        part : array of shape (n, n_columns)
+        input_codes : array of shape (n, n_inputs)
+        free : dict of int to int
+            The columns of `input_codes` that are not read but run through all states, and their numbers of states.
+
+        Returns
+        -------
+        array of shape (n, n_configurations, n_columns, n_states)
+            The last of the free inputs runs fastest.
+        """
+        n, n_columns = part.shape
+        configurations = np.array(list(product(*map(range, free.values()))), dtype=np.int64)
+        step = max(1, MAX_STACKED // max(1, n * (X.shape[1] + n_columns)))
+        tables = []
+        for states in (configurations[i : i + step] for i in range(0, len(configurations), step)):
+            codes = np.repeat(input_codes, len(states), axis=0)
+            codes[:, list(free)] = np.tile(states, (n, 1))
+            rows, parts = np.repeat(X, len(states), axis=0), np.repeat(part, len(states), axis=0)
+            tables.append(self.log_proba(rows, parts, codes).reshape(n, len(states), n_columns, -1))
+        return np.concatenate(tables, axis=1)
+
+    @abstractmethod
     def fits(self, fitted: Fitted) -> bool:
         """Whether the numbers fit together: those of a file may not, and compiled loops do not look twice."""
 
@@ -50,6 +86,8 @@ class LocalLearner(ABC):
     prepare: Preparation
     X: Floats
     sample_weight: Floats
+    releases_gil: bool = False
+    """Whether almost all work is in compiled kernels, so that threads are cheaper than processes."""
 
     @abstractmethod
     def on(self, rows: Codes) -> Self:

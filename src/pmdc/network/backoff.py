@@ -1,4 +1,4 @@
-"""Which local models a family falls back on, and how its answers are put together with theirs."""
+"""Which local models a family backs off to, and how its probabilities are combined with theirs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pmdc.candidates.families import Family
 
 
 def backoff_chains(coarser: Callable[[Family], Family | None], family: Family, n_classes: int) -> list[list[Family]]:
-    """List the families to fall back on: a chain for the family itself, and one without each choice of its features.
+    """Return chains of families to back off to: one for the family itself, and one without each set of its features.
 
-    The latter answer for values of discrete features that were never seen. Each chain becomes coarser at every step,
-    down to the family that does not partition the rows.
+    The latter are used for values of discrete features that do not occur in the training rows. Each step of a chain
+    removes one parent, down to the family that does not partition the rows.
     """
     features = [v for v in family.partition if v >= n_classes]
     unseen = chain.from_iterable(combinations(features, size) for size in range(len(features) + 1))
-    return [_chain(coarser, family.without(*gone)) for gone in unseen]
+    return [_chain(coarser, family.without(*removed)) for removed in unseen]
 
 
 def _chain(coarser: Callable[[Family], Family | None], family: Family) -> list[Family]:
@@ -32,16 +32,15 @@ def _chain(coarser: Callable[[Family], Family | None], family: Family) -> list[F
 def inherited_kappas(
     chains: Sequence[Sequence[Family]], kappa: Callable[[Family], float | None]
 ) -> dict[Family, float | None]:
-    """Return kappa of all families of some chains; one that was not scored has that of the one before it."""
-    first = kappa(chains[0][0])
-    found: dict[Family, float | None] = {}
+    """Return kappa of all families of some chains; a family that was not scored takes it from its predecessor."""
+    kappas: dict[Family, float | None] = {}
     for families in chains:
-        last = first
+        current = kappa(chains[0][0])
         for family in families:
             own = kappa(family)
-            last = last if own is None else own
-            found.setdefault(family, last)
-    return found
+            current = current if own is None else own
+            kappas.setdefault(family, current)
+    return kappas
 
 
 def shrink(own: Floats, coarser: Floats, weight: Floats, kappa: float) -> Floats:
@@ -49,9 +48,9 @@ def shrink(own: Floats, coarser: Floats, weight: Floats, kappa: float) -> Floats
 
     Parameters
     ----------
-    own, coarser : arrays of shape (n, n_configurations, n_states)
-    weight : array of shape (n, n_configurations)
-        The weight of the rows behind each of the former.
+    own, coarser : arrays of shape (..., n_states)
+    weight : array of shape (...)
+        The weight W of the rows of the part.
     kappa : float
     """
     W = weight[..., None]
@@ -60,8 +59,8 @@ def shrink(own: Floats, coarser: Floats, weight: Floats, kappa: float) -> Floats
 
 
 def fill_absent(own: Floats, coarser: Floats, weight: Floats) -> Floats:
-    """Give absent states (-inf) their share of what the coarser family answers, as `network` says; as in `shrink`."""
+    """Give absent states (-inf) a share of the coarser family's probability (see `network`); arguments as `shrink`."""
     share, absent = coarser - np.log1p(weight)[..., None], np.isneginf(own)
-    taken = np.where(absent, np.exp(share), 0.0).sum(axis=-1, keepdims=True)
+    moved = np.where(absent, np.exp(share), 0.0).sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore"):
-        return np.where(absent, share, own + np.log1p(-np.minimum(taken, 1.0)))
+        return np.where(absent, share, own + np.log1p(-np.minimum(moved, 1.0)))

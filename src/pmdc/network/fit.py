@@ -1,4 +1,4 @@
-"""The local models of the chosen families, fitted on all rows, with those they fall back on."""
+"""Fit the local models of the chosen families, and those they back off to, on all rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pmdc.scores.fitter import Fitter
 from pmdc.scores.scorer import Parallel
 
 Winner = tuple[int, Sequence[Sequence[Family]], dict[Family, float | None]]
-"""A class variable, its family and those it falls back on as chains, and kappa of each."""
+"""A class variable, the chains of families that it backs off to, its own first, and kappa of each family."""
 
 
 def fit_network(
@@ -26,9 +26,9 @@ def fit_network(
     kappa: Callable[[int, Family], float | None],
     backoff: bool,
 ) -> Network:
-    """Fit the local models of the chosen families and, with `backoff`, those they fall back on.
+    """Fit the local models of the chosen families and, with `backoff`, those they back off to.
 
-    `kappa` says how strongly a family that was scored is shrunk towards the coarser one.
+    `kappa` returns the shrinkage of a scored family towards the coarser one.
     """
     tell_phase("fitting the local models")
     winners: list[Winner] = []
@@ -40,7 +40,7 @@ def fit_network(
 
 
 def fit_node(winner: Winner, fitter: Fitter, backoff: bool) -> Node:
-    """Fit the local models of one class variable and, with `backoff`, those they fall back on."""
+    """Fit the local models of one class variable and, with `backoff`, those they back off to."""
     child, chains, kappas = winner
     levels: dict[Family, Level] = {}
     fewer: dict[Family, Family] = {}
@@ -54,7 +54,7 @@ def fit_node(winner: Winner, fitter: Fitter, backoff: bool) -> Node:
 
 
 def fit_root(learner: LocalLearner, task: LocalTask) -> Node:
-    """Fit the one local model of a class variable without parents."""
+    """Fit the local model of a class variable without parents."""
     return Node(Family(()), task.n_states, (), {Family(()): _level(task, learner, None)}, {}, backoff=True)
 
 

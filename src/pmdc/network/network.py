@@ -1,20 +1,20 @@
-"""The fitted network: local models with their back-off, and the conditional tables they give for a batch of rows.
+"""The fitted network: local models with back-off, and the conditional tables that they give for a batch of rows.
 
-Back-off. Under a configuration with few rows a local model knows little, and for a state with no row there it knows
-nothing; it asks the model with one parent less, recursively, and after the model without parents the uniform
-distribution. With W the weight of the rows of the part, p its own answer and q that of the model with fewer parents,
-the answer is
+Back-off. A local model knows little about a configuration with few rows and nothing about a state without rows there.
+It is therefore combined with the model with one parent fewer, recursively; the model without parents is combined with
+the uniform distribution. With W the weight of the rows of the part, p the probability by its own model and q that by
+the model with fewer parents, the combination is
 
     (W p + kappa q) / (W + kappa),
 
-where a held-out criterion has chosen the strength kappa (`pmdc.scores`). Where none has, p is left as it is but for the
-states U that are absent from the part,
+if a held-out criterion has chosen the shrinkage kappa (`pmdc.scores`). Otherwise only the states U that are absent from
+the part take probability from q,
 
     q(y | x) / (1 + W)                                   for y in U,
-    p(y | x) (1 - sum over u in U of q(u | x) / (1 + W))   otherwise.
+    p(y | x) (1 - sum over u in U of q(u | x) / (1 + W))   otherwise,
 
-So absent states share what one more row could have brought, a part with all states keeps its own answer. Either way the
-answer is q itself with no rows (W = 0, U all states), and nothing has probability zero.
+so that absent states share what one more row could have contributed, and a part with all states keeps p. In both cases
+a configuration without rows (W = 0) has the distribution q, and no probability is zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -37,9 +36,10 @@ from pmdc.table.features import Features
 
 @dataclass(frozen=True)
 class Level:
-    """The local models of one family, with the weight of the rows behind each.
+    """The local models of one family, with the weight of the rows of each part.
 
-    `kappa` is how strongly they are shrunk towards those of the coarser family; None where absent states alone are.
+    `kappa` is their shrinkage towards the models of the coarser family; with None only absent states take probability
+    from these.
     """
 
     configurations: Configurations
@@ -50,7 +50,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Node:
-    """One class variable: its parents, its local models, and those they back off to.
+    """One class variable: its parents, its local models, and the models that these back off to.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class Node:
     sizes : tuple of int
         The number of states of each node.
     levels : dict
-        Local models by family: those of `family` and of all that may be asked instead. All have the same inputs.
+        Local models by family: those of `family` and all that these may back off to. All have the same inputs.
     fewer : dict
-        The family that a family backs off to; the one that divides nothing backs off to the uniform distribution.
+        The family that a family backs off to; without an entry, that is the uniform distribution.
     backoff : bool
-        Without it, absent states have probability zero, and a configuration without rows is answered by the uniform
-        distribution (the paper's behaviour).
+        If False, absent states have probability zero and configurations without rows the uniform distribution, as in
+        the paper.
     """
 
     family: Family
@@ -80,64 +80,70 @@ class Node:
         return self.family.parents
 
     def log_proba(self, X: Floats, codes: Codes) -> Floats:
-        """log P(Y | pi, x) for prepared rows, pi read off their codes; shape (n, n_states)."""
-        return self._log_proba(X, codes, self.family, ())[:, 0]
+        """Return log P(Y | pi, x) for prepared rows, with pi read from their codes; shape (n, n_states)."""
+        return self._log_table(X, codes, self.family, ())[:, 0, 0]
 
     def table(self, X: Floats, codes: Codes, free: ParentSet) -> Floats:
-        """log P(Y | pi, x) for prepared rows and all configurations of the parents in `free`.
+        """Return log P(Y | pi, x) for prepared rows and all configurations of the parents in `free`.
 
-        The other parents are read off the codes. Shape (n, number of configurations, n_states), the last of the free
-        parents running fastest.
+        The other parents are read from the codes. The shape is (n, number of configurations, n_states); the last of
+        the free parents runs fastest.
         """
+        out = self._log_table(X, codes, self.family, free)
         inputs = [p for p in self.family.inputs if p in free]
-        if not inputs:
-            return self._log_proba(X, codes, self.family, free)
-        dividing = [p for p in self.family.partition if p in free]
-        shape = tuple(self.sizes[p] for p in inputs)
-        rest = tuple(self.sizes[p] for p in dividing)
-        out = np.empty((len(X), math.prod(shape), math.prod(rest), self.n_states))
-        codes = codes.copy()
-        for number, states in enumerate(product(*map(range, shape))):
-            codes[:, inputs] = states
-            out[:, number] = self._log_proba(X, codes, self.family, tuple(dividing))
-        # Free parents in their own order, whichever way they enter.
-        order = np.argsort([*inputs, *dividing], kind="stable")
-        out = out.reshape(len(X), *shape, *rest, self.n_states)
-        out = out.transpose(0, *(order + 1), len(order) + 1)
+        if inputs:
+            axes = [*inputs, *(p for p in self.family.partition if p in free)]
+            out = out.reshape(len(X), *(self.sizes[p] for p in axes), self.n_states)
+            order = sorted(range(len(axes)), key=axes.__getitem__)
+            out = out.transpose(0, *(place + 1 for place in order), len(axes) + 1)
         return out.reshape(len(X), -1, self.n_states)
 
-    def _log_proba(self, X: Floats, codes: Codes, family: Family | None, free: ParentSet) -> Floats:
+    def _log_table(self, X: Floats, codes: Codes, family: Family | None, free: ParentSet) -> Floats:
+        """Return an array (n, configurations of the free inputs, of the other free parents, n_states)."""
         if family is None:
-            return np.full((len(X), 1, self.n_states), -math.log(self.n_states))
-        if self.backoff and (codes[:, [p for p in family.partition if p not in free]] == UNKNOWN).any():
-            return self._without_unknown(X, codes, family, free)
-        here = self.levels[family]
-        part = here.configurations.find(codes, free)
-        out = here.models.log_proba(X, part, codes[:, list(family.inputs)] if family.inputs else None)
+            return np.full((len(X), 1, 1, self.n_states), -math.log(self.n_states))
+        fixed = [p for p in family.partition if p not in free]
+        if self.backoff and fixed and (codes[:, fixed] == UNKNOWN).any():
+            return self._without_unknown(X, codes, family, free, fixed)
+        level = self.levels[family]
+        part = level.configurations.find(codes, free)
+        out = self._own_log_table(level, X, part, codes, family.inputs, free)
         if not self.backoff:
-            out[part < 0] = -math.log(self.n_states)
-        elif here.kappa is not None or np.isneginf(out).any():
-            fewer = self.fewer.get(family)
-            columns = here.configurations.columns(() if fewer is None else fewer.partition, free)
-            answer = self._log_proba(X, codes, fewer, free)[:, columns]
-            weight = np.where(part >= 0, here.weights[part], 0.0)
-            if here.kappa is None:
-                return fill_absent(out, answer, weight)
-            return shrink(out, answer, weight, here.kappa)
+            np.moveaxis(out, 2, 1)[part < 0] = -math.log(self.n_states)
+        elif level.kappa is not None or np.isneginf(out).any():
+            coarser = self.fewer.get(family)
+            columns = level.configurations.columns(() if coarser is None else coarser.partition, free)
+            other = self._log_table(X, codes, coarser, free)[:, :, columns]
+            weight = np.where(part >= 0, level.weights[part], 0.0)[:, None]
+            if level.kappa is None:
+                return fill_absent(out, other, weight)
+            return shrink(out, other, weight, level.kappa)
         return out
 
-    def _without_unknown(self, X: Floats, codes: Codes, family: Family, free: ParentSet) -> Floats:
-        """A value never seen says nothing: those rows are answered by the models without that parent."""
-        read = [p for p in family.partition if p not in free]
-        patterns, pattern = np.unique(codes[:, read] == UNKNOWN, axis=0, return_inverse=True)
+    def _own_log_table(
+        self, level: Level, X: Floats, part: Codes, codes: Codes, inputs: ParentSet, free: ParentSet
+    ) -> Floats:
+        """Return what the models of a level give without back-off."""
+        if not inputs:
+            return level.models.log_proba(X, part)[:, None]
+        free_inputs = {place: self.sizes[p] for place, p in enumerate(inputs) if p in free}
+        if not free_inputs:
+            return level.models.log_proba(X, part, codes[:, list(inputs)])[:, None]
+        return level.models.log_table(X, part, codes[:, list(inputs)], free_inputs)
+
+    def _without_unknown(
+        self, X: Floats, codes: Codes, family: Family, free: ParentSet, fixed: Sequence[int]
+    ) -> Floats:
+        """Return the table of rows with unknown states: each by the models without its unknown parents."""
+        patterns, pattern = np.unique(codes[:, fixed] == UNKNOWN, axis=0, return_inverse=True)
         pieces: list[tuple[Codes, Floats]] = []
         for number, unknown in enumerate(patterns):
             rows = np.flatnonzero(pattern.ravel() == number)
-            gone = {p for p, missing in zip(read, unknown, strict=True) if missing}
-            pieces.append((rows, self._log_proba(X[rows], codes[rows], family.without(*gone), free)))
+            known = family.without(*(p for p, missing in zip(fixed, unknown, strict=True) if missing))
+            pieces.append((rows, self._log_table(X[rows], codes[rows], known, free)))
         out = np.empty((len(X), *pieces[0][1].shape[1:]))
-        for rows, answer in pieces:
-            out[rows] = answer
+        for rows, table in pieces:
+            out[rows] = table
         return out
 
 
@@ -156,20 +162,19 @@ class Network:
 
     @property
     def cells_per_row(self) -> int:
-        """Numbers in the conditional tables of one row: what a batch costs, known before it is paid."""
+        """The number of cells of the conditional tables of one row."""
         return sum(
             node.n_states * math.prod(self.sizes[p] for p in parents)
             for node, parents in zip(self.nodes, self.class_parents, strict=True)
         )
 
     def tables(self, features: Features) -> list[Floats]:
-        """The conditional tables of a batch (Algorithms 4 and 5, lines 2-7), as logarithms.
+        """Return the logarithms of the conditional tables of a batch (Algorithms 4 and 5, lines 2-7).
 
-        For each class variable an array of shape (n, states of its class-variable parents ..., own states):
-        discrete features and continuous features are fixed by the row, class-variable parents run through all
-        their configurations.
+        There is one array for each class variable, of shape (n, states of its class-variable parents ..., own states):
+        the row fixes the features, and class-variable parents run through all their configurations.
         """
-        X = self.prepare(features.numbers())
+        X = np.ascontiguousarray(self.prepare(features.numbers()))
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         tables = []
         for node, parents in zip(self.nodes, self.class_parents, strict=True):

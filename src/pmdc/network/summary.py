@@ -1,4 +1,4 @@
-"""What was learned, by name: scores, conditioning, and the graph with the strength of each arc."""
+"""The learned network by name: scores, conditioning, and the graph with its arc strengths."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
-    """Return what the score of a class variable loses without each of its parents.
+    """Return the arc strength of each parent of a class variable: the score that is lost without it, at least 0.
 
-    That is the score of all its parents minus the score of all but one. Where the latter was not scored, both are taken
-    from the largest subset of the parents that was scored with and without the one; 0 if nothing is lost. Where there
-    is no such subset, as for edges that are required, nothing is said.
+    It is the score of all parents minus the score of all others. If the latter was not scored, the largest subset of
+    the parents that was scored with and without the parent is used. A parent without such a subset, such as that of a
+    required edge, has no entry.
     """
     best: dict[frozenset[int], float] = {}
     for other, score in table.items():
@@ -27,10 +27,11 @@ def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
             best[parents] = max(score, best.get(parents, -np.inf))
     strengths = {}
     for parent in family.parents:
-        pairs = [(with_it, with_it - {parent}) for with_it in best if parent in with_it and with_it - {parent} in best]
-        if pairs:
-            with_it, without = max(pairs, key=lambda pair: (len(pair[0]), best[pair[0]]))
-            lost = (table[family] if len(with_it) == len(family.parents) else best[with_it]) - best[without]
+        scored = [parents for parents in best if parent in parents and parents - {parent} in best]
+        if scored:
+            largest = max(scored, key=lambda parents: (len(parents), best[parents]))
+            score = table[family] if len(largest) == len(family.parents) else best[largest]
+            lost = score - best[largest - {parent}]
             if np.isfinite(lost):
                 strengths[parent] = max(float(lost), 0.0)
     return strengths
@@ -39,7 +40,7 @@ def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
 def named_scores(
     tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable], names: Sequence[str]
 ) -> dict[str, dict[frozenset[str], float]]:
-    """Return the best score of each set of parents, however they enter: of those accepted, if there are any."""
+    """Return the best score of each parent set over all ways to enter, preferring accepted families."""
 
     def best(table: FamilyTable) -> dict[frozenset[str], float]:
         own: dict[frozenset[str], float] = {}
@@ -49,12 +50,12 @@ def named_scores(
         return own
 
     return {
-        names[child]: best(table) | best(few) for child, (table, few) in enumerate(zip(tables, accepted, strict=True))
+        names[child]: best(scored) | best(own) for child, (scored, own) in enumerate(zip(tables, accepted, strict=True))
     }
 
 
 def named_conditioning(chosen: Sequence[Family], names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Class variable -> {parent: how it enters}."""
+    """Return, for each class variable, how each parent enters."""
     return {
         names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
         for child, family in enumerate(chosen)
@@ -64,7 +65,7 @@ def named_conditioning(chosen: Sequence[Family], names: Sequence[str]) -> dict[s
 def named_graph(
     chosen: Sequence[Family], strengths: Sequence[dict[int, float]], names: Sequence[str]
 ) -> networkx.DiGraph:
-    """Return the class variables and their parents, with how each of them enters and the strength of its arc."""
+    """Return the graph of the class variables and their parents, with conditioning and arc strengths."""
     import networkx as nx
 
     graph = nx.DiGraph()

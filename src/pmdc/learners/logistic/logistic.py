@@ -10,7 +10,7 @@ with one coefficient vector for two states and one for each state for more.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from numbers import Real
@@ -24,8 +24,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_count
+from pmdc._support.parallel import one_thread
 from pmdc.learners.fitted import Fitted, is_affine, is_numbers
-from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, one_thread, refuse_nan
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
@@ -157,6 +158,17 @@ class LogisticModels(GroupedModels):
         from pmdc.learners.logistic import kernels
 
         kernels.linear_scores(out, X, part, self.number, self.coef)
+
+    def split_inputs(self, X: Floats, input_codes: Codes, free: Mapping[int, int]) -> tuple[Floats, list[Floats]]:
+        assert isinstance(self.join, IndicatorsBefore)
+        X, affine, added = self.join(X, input_codes), self.join.affine, []
+        for place, size in free.items():
+            start = sum(self.join.sizes[:place])
+            columns = slice(start, start + size)
+            X[:, columns] = 0.0
+            states = (np.eye(size) - affine.shift[columns]) / affine.width[columns]
+            added.append(states @ self.coef[:, start + 1 : start + 1 + size].T)
+        return X, added
 
     def fits(self, fitted: Fitted) -> bool:
         width, join = fitted.width, self.join

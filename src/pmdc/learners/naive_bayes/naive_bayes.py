@@ -11,7 +11,7 @@ times the greatest variance of an input over the rows of the part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -37,7 +37,7 @@ from pmdc.learners.options import Options
 from pmdc.learners.protocols import LeaveOneOut, Preparation
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask, root_task
-from pmdc.table.columns import read_columns
+from pmdc.table.columns import UNKNOWN, read_columns
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import read_weights
 
@@ -168,6 +168,13 @@ class NaiveBayesModels(GroupedModels):
             out, X, part, self.number, self.offset, self.mean, self.precision, self.log_theta, self.starts
         )
 
+    def split_inputs(self, X: Floats, input_codes: Codes, free: Mapping[int, int]) -> tuple[Floats, list[Floats]]:
+        codes = input_codes.copy()
+        codes[:, list(free)] = UNKNOWN
+        starts = self.starts[len(self.starts) - codes.shape[1] :]
+        added = [self.log_theta[:, starts[place] : starts[place] + size].T for place, size in free.items()]
+        return self.join(X, codes), added
+
     def fits(self, fitted: Fitted) -> bool:
         # The values of discrete inputs are read off the last columns: these must be codes.
         n_groups, n_discrete = len(self.log_frequency), len(fitted.values) + len(fitted.inputs)
@@ -199,6 +206,8 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         The number of values of each discrete input.
     options : Options, optional
     """
+
+    releases_gil = True
 
     def __init__(
         self,
