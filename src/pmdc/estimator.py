@@ -26,7 +26,7 @@ from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart
-from pmdc.table.columns import read_columns
+from pmdc.table.columns import read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import TrainingRows, read_weights
 
@@ -131,7 +131,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "that it stands for: scores, their errors, and the probability left to what was never seen, depend on "
                 "this number. Weights that are not counts should be rescaled to mean 1."
             )
-        self.class_table_ = ClassTable.fit(y, owner, kept)
+        self.class_table_, codes = ClassTable.fit_encode(y, owner, kept)
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
         self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, kept)
@@ -141,7 +141,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         return TrainingRows(
             self.feature_table_.encode(columns).rows(kept),
-            self.class_table_.encode(y, unknown="mark")[kept],
+            codes[kept],
             self.class_table_.sizes,
             tuple(len(states) for states in self.feature_table_.states),
             weights[kept],
@@ -419,12 +419,23 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     # Within --------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any) -> Features:
+        """Convert X to numbers and codes; warn about unseen values."""
         check_is_fitted(self)
+        if not self.feature_table_.discrete and self._has_columns_of_fit(X):
+            matrix = read_matrix(X)
+            if matrix is not None:
+                return Features(matrix, np.empty((len(matrix), 0), dtype=np.int64))
         columns = read_columns(X, "X", type(self).__name__)
         validate_data(self, X, skip_check_array=True, reset=False)
         features = self.feature_table_.encode(columns)
         self.feature_table_.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
         return features
+
+    def _has_columns_of_fit(self, X: Any) -> bool:
+        """Return whether `validate_data` would find nothing to complain about, without its cost."""
+        if hasattr(self, "feature_names_in_"):
+            return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
+        return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
 
     def _read_given(self, given: Any, n_rows: int) -> Codes | None:
         return None if given is None else read_evidence(self.class_table_, given, n_rows)
