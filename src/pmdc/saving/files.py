@@ -31,9 +31,9 @@ _MEMBER = "pmdc.json"
 _MAX_BYTES, _MAX_RATIO = 2**30, 200
 """Limit of the unpacked size of a file: so many bytes, and so many more for each byte of the file."""
 _MAX_JSON_BYTES, _MAX_JSON_VALUES, _MAX_VALUES_RATIO, _MAX_JSON_PACKED = 2**24, 2**18, 8, 2**21
-"""Limits of each JSON member, which takes far more memory once parsed: bytes (and `_MAX_RATIO` more for each byte of the
-file), values (and so many more for each byte), and how many bytes of the file count for this. Models have 1 to 3 values
-for each byte."""
+"""Limits of each JSON member, which takes far more memory once parsed: bytes (and `_MAX_RATIO` more for each byte of
+the file), values (and so many more for each byte), and how many bytes of the file count. Models have 1 to 3 values for
+each byte."""
 
 _REMEDIES = {
     "callback": "set_params(callback=None)",
@@ -275,17 +275,15 @@ def _refuse_size(size: int, packed: int) -> None:
 
 
 def _parse(archive: zipfile.ZipFile, member: str, packed: int, **options: Any) -> Any:
-    """Parse a JSON member after counting its bytes and, generously, its values."""
-    counted = min(packed, _MAX_JSON_PACKED)
-    size, n_values = archive.getinfo(member).file_size, 0
-    if size <= _MAX_JSON_BYTES + _MAX_RATIO * counted:
-        text = archive.read(member)
-        n_values = sum(map(text.count, (b",", b"[", b"{", b"\\")))  # escapes may hide JSON within JSON
-        if n_values <= _MAX_JSON_VALUES + _MAX_VALUES_RATIO * counted:
-            return json.loads(text, **options)
-    raise ValueError(
-        f"its {packed:,} bytes expand to {size:,} bytes and {n_values:,} values of {member}, more than any model needs"
-    )
+    """Parse a JSON member after bounding its bytes and the number of its values."""
+    counted, size = min(packed, _MAX_JSON_PACKED), archive.getinfo(member).file_size
+    if size > _MAX_JSON_BYTES + _MAX_RATIO * counted:
+        raise ValueError(f"its {packed:,} bytes expand to {size:,} bytes of {member}, more than any model needs")
+    text = archive.read(member)
+    n_values = sum(map(text.count, (b",", b"[", b"{", b"\\")))  # escapes may hide JSON within JSON
+    if n_values > _MAX_JSON_VALUES + _MAX_VALUES_RATIO * counted:
+        raise ValueError(f"its {packed:,} bytes expand to {n_values:,} values of {member}, more than any model needs")
+    return json.loads(text, **options)
 
 
 def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any], skops: Any) -> Any:

@@ -17,7 +17,7 @@ from pmdc.table.columns import (
     Column,
     as_objects,
     column_states,
-    encode_column,
+    encode_values,
     is_missing,
     object_column,
     read_columns,
@@ -235,7 +235,8 @@ def _common_dtype(states: Sequence[Array]) -> np.dtype[Any]:
 
 
 def _encode_columns(columns: Sequence[Column], states: Sequence[Array]) -> Codes:
-    return np.column_stack([encode_column(column, known) for column, known in zip(columns, states, strict=True)])
+    pairs = zip(columns, states, strict=True)
+    return np.column_stack([encode_values(column.values, known, column.factors) for column, known in pairs])
 
 
 def _frame_states(

@@ -73,12 +73,9 @@ def read_columns(data: Any, argument: str, owner: str, allow_missing: bool = Fal
     allow_missing : bool
         Whether missing values are allowed.
     """
-    if data is None or type(data) in (str, bytes, dict) or nw.dependencies.is_polars_lazyframe(data):
-        remedy = (
-            "call .collect() on it first"
-            if hasattr(data, "collect")
-            else "give a DataFrame, a 2-D array or a list of rows"
-        )
+    lazy = nw.dependencies.is_polars_lazyframe(data)
+    if data is None or type(data) in (str, bytes, dict) or lazy:
+        remedy = "call .collect() on it first" if lazy else "give a DataFrame, a 2-D array or a list of rows"
         raise TypeError(f"{argument} is of type {type(data).__name__}: {remedy}.")
     names = getattr(data, "column_names", getattr(data, "columns", ()))  # pyarrow's and everyone else's
     duplicates = [name for name, count in Counter(names).items() if count > 1]
@@ -340,17 +337,9 @@ def observed_levels(column: Column, kept: npt.NDArray[np.bool_] | None = None) -
     return (counts > 0).tolist()
 
 
-def encode_column(column: Column, states: Array) -> Codes:
-    """Return the index of each row's value among the states; -1 where it is none of them."""
-    return _encode(column.factors, states)
-
-
-def encode_values(values: Array, states: Array) -> Codes:
+def encode_values(values: Array, states: Array, factors: Factors | None = None) -> Codes:
     """Return the index of each value among the states; -1 where it is none of them."""
-    return _encode(factorise(values), states)
-
-
-def _encode(factors: Factors, states: Array) -> Codes:
+    levels, codes = factors or factorise(values)
     listed = list(states) if states.dtype.kind in "mM" else states.tolist()  # numpy's dates keep nanoseconds
     index = {state: i for i, state in enumerate(listed)}
-    return np.array([index.get(level, UNKNOWN) for level in factors.levels], dtype=np.int64)[factors.codes]
+    return np.array([index.get(level, UNKNOWN) for level in levels], dtype=np.int64)[codes]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pmdc._support.arrays import Array, Codes, Floats
 from pmdc._support.checks import shorten
-from pmdc.table.columns import UNKNOWN, Column, column_states, encode_column, observed_levels, show
+from pmdc.table.columns import UNKNOWN, Column, column_states, encode_values, observed_levels, show
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FeatureTable:
         observed = []
         for i, known in zip(discrete, states, strict=True):
             _refuse_identifier(columns[i], known, kept)
-            codes = encode_column(columns[i], known)
+            codes = encode_values(columns[i].values, known, columns[i].factors)
             observed.append(np.bincount(codes if kept is None else codes[kept], minlength=len(known)) > 0)
         return cls(names, [i for i in range(len(columns)) if i not in chosen], discrete, states, observed)
 
@@ -99,7 +99,7 @@ class FeatureTable:
             continuous[:, j] = columns[i].values
         discrete = np.empty((n, len(self.discrete)), dtype=np.int64)
         for j, i in enumerate(self.discrete):
-            codes = encode_column(columns[i], self.states[j])
+            codes = encode_values(columns[i].values, self.states[j], columns[i].factors)
             discrete[:, j] = np.where(self.observed[j][codes], codes, UNKNOWN)
         return Features(continuous, discrete)
 
