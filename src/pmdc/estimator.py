@@ -277,7 +277,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             n_variables, n_calibrated = len(self.class_table_.sizes), calibration.ranks.shape[-1]
             if calibration.kind == "variables" and n_calibrated != n_variables:
                 raise ValueError(
-                    f"calibration has {n_calibrated} class variables, but the model has {n_variables}: calibrate this model."
+                    f"calibration is of {n_calibrated} class variables, but the model has {n_variables}: calibrate it."
                 )
             kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
         parts = self._parts(features, evidence)
