@@ -66,6 +66,95 @@ def test_polars_in_polars_out():
     assert {c: predicted[c].to_list() for c in Y} == {c: expected[c].to_list() for c in Y}
 
 
+def test_a_table_of_numbers_is_read_as_one_matrix(monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(NUMBERS, columns=["u", "v"]).assign(w=np.arange(300), t=np.float32(0.1))
+    rows = frame[:3]
+    tables = {
+        "pandas": (frame, rows),
+        "polars": (pl.from_pandas(frame), pl.from_pandas(rows)),
+        "numpy": (frame.to_numpy(), rows.to_numpy()),
+        "arrow": (arrow.Table.from_pandas(frame), arrow.Table.from_pandas(rows)),
+        "list": (frame.to_numpy().tolist(), rows.to_numpy().tolist()),
+    }
+    expected = clone(FAST).fit(frame, CODES).predict_proba(rows)
+    for name, (table, some) in tables.items():
+        model = clone(FAST).fit(table, CODES)
+        with monkeypatch.context() as patch:
+            if name in ("pandas", "polars", "numpy"):
+                patch.setattr("pmdc.estimator.read_columns", None)
+                patch.setattr("pmdc.estimator.validate_data", None)
+            for one, other in zip(model.predict_proba(some), expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+    model = clone(FAST).fit(frame, CODES)
+    for bad in (rows.assign(w=[1, None, 2]), pl.from_pandas(rows).with_columns(w=pl.Series([1, None, 2]))):
+        with pytest.raises(ValueError, match="NaN: column 'w'.*row 1"):
+            model.predict(bad)
+    with pytest.raises(ValueError, match="infinity: column 'u', row 0"):
+        model.predict(rows.assign(u=np.inf))
+    with pytest.raises(ValueError, match="'u' was continuous in fit and now holds 'one'"):
+        model.predict(rows.assign(u="one"))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(rows.to_numpy())
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict(rows[:0])
+
+
+def test_tables_are_read_once_in_fit(monkeypatch):
+    from pmdc.table import columns
+
+    read = []
+    read_columns, factorise = columns.read_columns, columns.factorise
+
+    def count_tables(data, argument, *more):
+        read.append(argument)
+        return read_columns(data, argument, *more)
+
+    def count_columns(values):
+        read.append("column")
+        return factorise(values)
+
+    monkeypatch.setattr("pmdc.estimator.read_columns", count_tables)
+    monkeypatch.setattr("pmdc.table.classes.read_columns", count_tables)
+    monkeypatch.setattr(columns, "factorise", count_columns)
+    clone(FAST).fit(X.astype({"d0": str, "d1": str}), Y.astype(str))
+    assert read.count("X") == read.count("Y") == 1
+    assert read.count("column") == 2 + Y.shape[1]
+
+
+def test_what_is_masked_is_missing():
+    mask = np.zeros((300, 1), dtype=bool)
+    mask[7] = True
+    masked = np.ma.array(NUMBERS, mask=mask & [True, False])
+    with pytest.raises(ValueError, match="X contains NaN: column 'x0' has 1 missing.*row 7"):
+        clone(FAST).fit(masked, CODES)
+    with pytest.raises(ValueError, match="Y contains NaN: column 'y2' has 1 missing.*row 7"):
+        clone(FAST).fit(NUMBERS, np.ma.array(CODES, mask=mask & [False, False, True]))
+    with pytest.raises(ValueError, match=r"sample_weight\[7\] is nan"):
+        clone(FAST).fit(NUMBERS, CODES, sample_weight=np.ma.array(np.ones(300), mask=mask[:, 0]))
+    model = clone(FAST).fit(np.ma.array(NUMBERS), np.ma.array(CODES))
+    np.testing.assert_array_equal(model.predict(NUMBERS), clone(FAST).fit(NUMBERS, CODES).predict(NUMBERS))
+    with pytest.raises(ValueError, match="X contains NaN: column 'x0' has 1 missing.*row 7"):
+        model.predict(masked)
+    known, hidden = np.ma.array(CODES[:, 0]), np.ma.array(CODES[:, 0], mask=mask[:, 0])
+    marginal, partial = (model.predict_proba(NUMBERS, given={"y0": given})[0] for given in (known, hidden))
+    assert marginal[7].max() == 1.0
+    assert partial[7].max() < 1.0, "what is masked is not known"
+    whole = np.ma.array(CODES, mask=np.ones_like(CODES, dtype=bool))
+    np.testing.assert_array_equal(model.predict_proba(NUMBERS, given=whole)[0], model.predict_proba(NUMBERS)[0])
+
+
+def test_dates_are_states():
+    days = pd.to_datetime(["2020-01-01", "2020-02-01", "2021-01-01"])
+    dated = pd.DataFrame({"day": days[CODES[:, 0]], "y1": CODES[:, 1]})
+    model, plain = clone(FAST).fit(X, dated), clone(FAST).fit(X, CODES[:, :2])
+    assert model.predict(X).dtypes.equals(dated.dtypes)
+    assert (model.predict(X)["day"] == days[plain.predict(X)[:, 0]]).all()
+    assert (model.predict(X, given={"day": days[1]})["day"] == days[1]).all()
+    with pytest.raises(TypeError, match="column 'x0' is of type Datetime.*Convert"):
+        model.fit(X.assign(x0=days[0]), Y)
+
+
 def test_arrow_in_arrow_out():
     arrow = pytest.importorskip("pyarrow")
     tables = [arrow.Table.from_pandas(frame) for frame in (X, Y)]

@@ -35,7 +35,7 @@ __all__ = [
     "save",
 ]
 
-# Imported when they are asked for, so that the command line can answer at once.
+# Imported lazily, so that the command line starts fast.
 _MODULES = (
     "baselines",
     "datasets",
@@ -59,7 +59,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # type checkers would take any name for right
+if not TYPE_CHECKING:  # for type checkers, __getattr__ would make every name valid
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

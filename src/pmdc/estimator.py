@@ -1,12 +1,11 @@
-"""What all classifiers of the library share: reading tables in, handing predictions out.
+"""The base class of all classifiers: reading tables and returning predictions.
 
-A subclass learns from numbers and codes (`_learn`) and answers with a distribution over the outcomes of a batch
-(`_distribution`); everything public follows from these two.
+A subclass learns from numbers and codes (`_learn`) and returns the distribution over the outcomes of a batch
+(`_distribution`); all public methods follow from these two.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc._support.checks import check_choice, check_count
+from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc._support.warn import warn_user
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
@@ -26,7 +25,7 @@ from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart
-from pmdc.table.columns import read_columns
+from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import TrainingRows, read_weights
 
@@ -35,20 +34,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CHUNK_CELLS = 2**24
-"""Numbers in the conditional tables that are held at once while predicting (128 MiB)."""
+"""Cells of conditional tables held in memory at once while predicting (128 MiB)."""
 
 
 class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """Base of the classifiers that predict several class variables together."""
+    """Base class of the classifiers that predict several class variables together."""
 
     estimator: Any
     loss: LossLike
     discrete_features: Any
 
     _own_decisions: tuple[str, ...] = ()
-    """What `loss` may be called besides the losses that there are for all."""
+    """Values of `loss` that only this classifier accepts."""
 
-    # What a subclass does ------------------------------------------------------------------------------------
+    # For subclasses to define --------------------------------------------------------------------------------
 
     @abstractmethod
     def _learn(self, rows: TrainingRows) -> None:
@@ -56,26 +55,26 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _distribution(self, features: Features) -> BaseDistribution:
-        """The conditional joint distribution of a batch."""
+        """Return the conditional joint distribution of a batch."""
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense, before any work."""
+        """Raise an error for invalid parameters, before any work."""
         self._check_loss(self.loss)
 
     def _used_discrete(self) -> list[int]:
-        """The discrete features that matter for predictions."""
+        """Return the discrete features that predictions depend on."""
         return list(range(len(self.feature_table_.discrete)))
 
     def _cells_per_row(self) -> int:
-        """How many numbers a row costs in `_distribution`."""
+        """Return how many cells a row takes in `_distribution`."""
         return sum(self.class_table_.sizes)
 
     def _unseen_answer(self) -> str:
-        """What is answered for a discrete value without rows, for a warning."""
-        return "It counts as none of the known values."
+        """Return how a discrete value not seen in `fit` is treated, for a warning."""
+        return "It is treated as none of the known values."
 
     def _own_graph(self) -> networkx.DiGraph:
-        """What depends on what, as `pmdc.report.draw_graph` takes it; a ValueError where no graph says it."""
+        """Return the graph of the model for `pmdc.report.draw_graph`; raise ValueError if it has none."""
         raise ValueError(
             f"{type(self).__name__} has no graph. Draw the distribution of a row instead: predict_joint(X).plot(row)."
         )
@@ -86,7 +85,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return list(self.class_table_.names)
 
-    # What users call -----------------------------------------------------------------------------------------
+    # Public methods ------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the conditional joint distribution of the class variables.
@@ -96,13 +95,12 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         X : DataFrame (pandas, polars, ...), array or list of rows, shape (n, n_features)
             Numbers are continuous features; categories, strings and booleans are discrete ones.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
-            The states of the class variables: strings, integers, booleans, any hashable values. A categorical
+            The states of the class variables: strings, integers, booleans, dates, any hashable values. A categorical
             column declares its states, with or without rows. (scikit-learn's own splitting, ``cv=5``, sorts all
-            states together and fails where columns of Y differ in type; give ``cv=KFold(5)`` there.)
+            states together and fails if columns of Y differ in type; use ``cv=KFold(5)`` then.)
         sample_weight : array-like of shape (n,), optional
-            How many rows each row stands for: one of weight 3 counts as three, one of weight zero as none. Scores and
-            their errors are those of so many rows, so divide weights that are no counts, as those of a survey, by
-            their mean.
+            How many rows each row stands for: a row of weight 3 counts as three, one of weight zero is ignored. Scores
+            and their errors depend on the sum; rescale weights that are not counts, such as survey weights, to mean 1.
 
         Returns
         -------
@@ -112,13 +110,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         try:
             self._learn(self._read_training(X, y, sample_weight))
             return self
-        except BaseException:  # a fit that failed leaves the classifier as it was
+        except BaseException:  # a failed fit leaves the classifier unchanged
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Check the parameters and read the tables: the rows of positive weight."""
+        """Check the parameters and read the rows of positive weight."""
         self._check_parameters()
         owner = type(self).__name__
         columns = read_columns(X, "X", owner)
@@ -128,10 +126,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         if sample_weight is not None and _are_no_counts(weights[kept]):
             warn_user(
                 f"sample_weight sums to {weights.sum():g} over {kept.sum()} rows. It should sum to the number of rows "
-                "that it stands for: scores, their errors, and the probability left to what was never seen, depend on "
-                "this number. Weights that are not counts should be rescaled to mean 1."
+                "that it stands for, on which scores, their errors and the probabilities of unseen states depend. "
+                "Weights that are not counts should be rescaled to mean 1."
             )
-        self.class_table_ = ClassTable.fit(y, owner, kept)
+        self.class_table_, codes = ClassTable.fit_encode(y, owner, kept)
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
         self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, kept)
@@ -141,7 +139,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         return TrainingRows(
             self.feature_table_.encode(columns).rows(kept),
-            self.class_table_.encode(y, unknown="mark")[kept],
+            codes[kept],
             self.class_table_.sizes,
             tuple(len(states) for states in self.feature_table_.states),
             weights[kept],
@@ -151,21 +149,21 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
-        """The prediction of least expected loss for each row.
+        """Return the prediction of least expected loss for each row.
 
         Parameters
         ----------
         X : table like the one given to `fit`
         loss : str, loss object or callable, optional
-            "hamming" takes the most probable state of each class variable, "subset" the most probable outcome; others
-            are listed in `pmdc.decisions.decide`. The default is the classifier's own `loss`.
+            "hamming" predicts the most probable state of each class variable, "subset" the most probable outcome;
+            `pmdc.decisions.decide` lists the others. The default is the parameter `loss` of the classifier.
         given : mapping, DataFrame or array, optional
-            What is known of the class variables, as in `JointDistribution.given`; it comes back as it is.
+            Known states (evidence), as in `JointDistribution.given`; they are predicted as given.
 
         Returns
         -------
         Y : the same kind of container that `fit` was given
-            States as they were in `fit`; lists of rows come back as arrays.
+            With the types of `fit`; for lists of rows, an array.
         """
         features = self._read(X)
         evidence = self._read_given(given, len(features))
@@ -173,7 +171,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.class_table_.decode(codes, like=X)
 
     def expected_loss(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Floats:
-        """The expected loss of each prediction, by the model's own probabilities: its risk.
+        """Return the expected loss of each prediction under the model (its risk).
 
         Parameters
         ----------
@@ -182,23 +180,21 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         array of shape (n,)
-            For a loss of the whole batch, such as a macro-averaged F-measure, the same number for all rows. How precise
-            it is, and whether the prediction is proved to be the best, tells ``predict_joint(X).decide(loss)``.
+            For a loss of the whole batch, such as a macro-averaged F-measure, the same number for all rows.
+            ``predict_joint(X).decide(loss)`` also returns its precision and whether the prediction is proved optimal.
         """
         features = self._read(X)
-        wanted = self.loss if loss is None else loss
-        if isinstance(wanted, str) and wanted in self._own_decisions:
-            raise ValueError(f"loss={wanted!r} is a way to decide, not a loss: name the loss, such as 'hamming'.")
-        return self._choose(features, wanted, self._read_given(given, len(features))).expected_loss
+        loss = self.loss if loss is None else loss
+        if isinstance(loss, str) and loss in self._own_decisions:
+            raise ValueError(f"loss={loss!r} is a decision rule without an expected loss: give a loss, as 'hamming'.")
+        return self._choose(features, loss, self._read_given(given, len(features))).expected_loss
 
     def predict_proba(self, X: Any, given: Any = None) -> Any:
-        """The marginal distribution of each class variable.
+        """Return the marginal distribution of each class variable.
 
         Parameters
         ----------
-        X : table like the one given to `fit`
-        given : mapping, DataFrame or array, optional
-            What is known of the class variables, as in `JointDistribution.given`.
+        X, given : as in `predict`
 
         Returns
         -------
@@ -211,18 +207,16 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return proba[0] if self.class_table_.one_dimensional else proba
 
     def predict_joint(self, X: Any, given: Any = None) -> BaseDistribution:
-        """The conditional joint distribution of the class variables for a batch of rows.
+        """Return the conditional joint distribution of the class variables for a batch of rows.
 
         Parameters
         ----------
-        X : table like the one given to `fit`
-        given : mapping, DataFrame or array, optional
-            What is known of the class variables, as in `JointDistribution.given`.
+        X, given : as in `predict`
 
         Returns
         -------
         JointDistribution
-            Ask it for `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
+            With the methods `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
             `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`, `plot(row)`.
         """
         joint = self._distribution(self._read(X))
@@ -238,24 +232,23 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         max_outcomes: int = 1000,
         given: Any = None,
     ) -> Any:
-        """The smallest sets that hold the truth with a given probability.
+        """Return the smallest sets that contain the true outcome with a given probability.
 
         Parameters
         ----------
-        X : table like the one given to `fit`
+        X, given : as in `predict`
         coverage : float
             The probability, between 0 and 1.
         kind : {"outcomes", "variables"}
-            Sets of whole outcomes, or a set of states for each class variable (which holds the true state with this
-            probability; that all of them do is less probable).
+            Sets of whole outcomes, or a set of states for each class variable (each contains the true state with this
+            probability; all of them together with a smaller one).
         calibration : Calibration, optional
-            From `calibrate_sets`: then the coverage is guaranteed for rows like the held-out ones, whether the model is
-            right or not, and the kind is the calibration's. Without it, the coverage is by the model's probabilities.
+            From `calibrate_sets`, which then determines the kind. The coverage holds even if the model is wrong, for
+            rows that are exchangeable with those of the calibration. States never seen in training are in no set: if
+            they occur, the coverage may fail. Without a calibration, the coverage relies on the model.
         max_outcomes : int
-            A row that needs more outcomes than this gets the set of all outcomes, with a warning. A calibration has its
-            own, which counts instead.
-        given : mapping, DataFrame or array, optional
-            What is known of the class variables, as in `JointDistribution.given`.
+            A row that needs more outcomes than this gets the set of all outcomes, with a warning. Ignored with a
+            calibration, which has its own.
 
         Returns
         -------
@@ -281,11 +274,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         evidence = self._read_given(given, len(features))
         levels, calibrated = np.array([coverage]), calibration is not None
         if calibration is not None:
-            n_variables = len(self.class_table_.sizes)
-            if calibration.kind == "variables" and calibration.ranks.shape[1] != n_variables:
+            n_variables, n_calibrated = len(self.class_table_.sizes), calibration.ranks.shape[-1]
+            if calibration.kind == "variables" and n_calibrated != n_variables:
                 raise ValueError(
-                    f"calibration is of {calibration.ranks.shape[1]} class variables, but the model has {n_variables}: "
-                    "calibrate with this model."
+                    f"calibration is of {n_calibrated} class variables, but the model has {n_variables}: calibrate it."
                 )
             kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
         parts = self._parts(features, evidence)
@@ -307,33 +299,26 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             prob.append(reached)
         everything = sum(one is None for one in outcomes)
         if everything:
-            warnings.warn(
-                f"{everything} row(s) get the set of all outcomes, given as None: "
-                + (
-                    f"their sets would need more than max_outcomes={max_outcomes} outcomes. Raise max_outcomes, or ask "
-                    "for kind='variables'."
-                    if np.isfinite(levels[0])
-                    else f"held-out rows are too few for coverage={coverage}, or their true outcomes too improbable."
-                ),
-                UserWarning,
-                stacklevel=2,
-            )
+            why = f"held-out rows are too few for coverage={coverage}, or their outcomes too improbable."
+            if np.isfinite(levels[0]):
+                why = f"they need more than max_outcomes={max_outcomes}. Raise max_outcomes, or use kind='variables'."
+            warn_user(f"{everything} row(s) get the set of all outcomes, given as None: {why}")
         return prediction_sets.OutcomeSets(outcomes, np.concatenate(prob))
 
     def calibrate_sets(
         self, X: Any, y: Any, *, kind: str = "outcomes", max_outcomes: int = 1000, given: Any = None
     ) -> prediction_sets.Calibration:
-        """Let held-out rows calibrate prediction sets (split conformal prediction).
+        """Calibrate prediction sets on held-out rows (split conformal prediction).
+
+        Rows with states that the model has not seen count as not covered, with a warning: such states are in no set, so
+        the sets of other rows become larger, and a high coverage may be out of reach.
 
         Parameters
         ----------
         X, y : tables like those given to `fit`, of other rows
-        kind : {"outcomes", "variables"}
-            As in `predict_set`.
-        max_outcomes : int
-            As in `predict_set`, for which it is kept.
+        kind, max_outcomes : as in `predict_set`, which takes them from the calibration
         given : mapping, DataFrame or array, optional
-            What is known of the class variables; it should be what will be known in `predict_set`.
+            Known states (evidence), of the same class variables as later in `predict_set`.
 
         Returns
         -------
@@ -343,9 +328,16 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_choice("kind", kind, ("outcomes", "variables"))
         check_count("max_outcomes", max_outcomes, 1)
         features = self._read(X)
-        codes = self.class_table_.encode(y, unknown="mark")
-        if len(codes) != len(features):
-            raise ValueError(f"X has {len(features)} rows, Y has {len(codes)}: they must agree.")
+        codes = self._read_truth(y, len(features))
+        unseen = (codes == UNKNOWN).any(axis=1)
+        if unseen.any():
+            states = self.class_table_.unknown_states(y)
+            warn_user(
+                f"y has {unseen.sum()} of {len(codes)} rows with states that the model has not seen: "
+                + "; ".join(f"{name!r}: {shorten(known)}" for name, known in states.items())
+                + ". Prediction sets never contain these states, so the coverage fails for rows that have them. Fit on "
+                "rows with these states, or declare them as categories of the column."
+            )
         evidence = self._read_given(given, len(features))
         ranks, start = [], 0
         for part in self._parts(features, evidence):
@@ -358,15 +350,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return prediction_sets.Calibration(kind, np.concatenate(ranks), max_outcomes)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """1 - Hamming loss: the share of class variables predicted rightly, over all rows.
+        """Return 1 - Hamming loss: the share of class variables predicted correctly, over all rows.
 
-        (The score that scikit-learn's classifiers inherit is the share of rows predicted wholly right, and it
-        raises on several class variables with more than two states.)
+        (scikit-learn's default score is the share of rows with all class variables correct, and it raises an error for
+        several class variables with more than two states.)
         """
         features = self._read(X)
-        truth = self.class_table_.encode(y, unknown="mark")
-        if len(truth) != len(features):
-            raise ValueError(f"X has {len(features)} rows, Y has {len(truth)}: they must agree.")
+        truth = self._read_truth(y, len(features))
         right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
         return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
 
@@ -376,26 +366,26 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._own_graph()
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw what depends on what: the graph of the model, the same for all rows.
+        """Draw the graph of the model, which is the same for all rows.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default in a new figure that is just large enough.
+            Where to draw; by default in a new figure of suitable size.
         title : str, optional
 
         Returns
         -------
         matplotlib Axes
-            As `pmdc.report.draw_graph`, which says what is drawn how. ``predict_joint(X).plot(row)`` draws the network
-            of one row, with its probabilities.
+            See `pmdc.report.draw_graph`. ``predict_joint(X).plot(row)`` draws the network of one row, with its
+            probabilities.
 
         Examples
         --------
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
-        >>> ax = GBNC(max_parents=1).fit(data.X, data.Y).plot(title="What depends on what")
+        >>> ax = GBNC(max_parents=1).fit(data.X, data.Y).plot(title="The graph")
         >>> ax.figure.savefig("graph.svg")  # doctest: +SKIP
         """
         from pmdc.report import draw_graph
@@ -403,13 +393,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return draw_graph(self.to_networkx(), ax, title=title)
 
     def _html_repr(self) -> str:
-        """What notebooks show: scikit-learn's diagram, and the graph once there is one."""
+        """Return what notebooks show: scikit-learn's diagram and, once fitted, the graph."""
         from pmdc.report.html import model_html
 
         return str(estimator_html_repr(self)) + model_html(self)
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of the estimator as ``estimator__<parameter>``, also of the default one."""
+        """Set parameters; ``estimator__<parameter>`` also works for the default estimator."""
         nested = any(name.startswith("estimator__") for name in params)
         if not nested or params.get("estimator", self.estimator) is not None:
             return super().set_params(**params)
@@ -420,15 +410,32 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.estimator = before
             raise
 
-    # Within --------------------------------------------------------------------------------------------------
+    # Private methods -----------------------------------------------------------------------------------------
 
     def _read(self, X: Any) -> Features:
+        """Convert X to numbers and codes; warn about unseen values."""
         check_is_fitted(self)
+        if not self.feature_table_.discrete and self._has_columns_of_fit(X):
+            matrix = read_matrix(X)
+            if matrix is not None:
+                return Features(matrix, np.empty((len(matrix), 0), dtype=np.int64))
         columns = read_columns(X, "X", type(self).__name__)
         validate_data(self, X, skip_check_array=True, reset=False)
         features = self.feature_table_.encode(columns)
         self.feature_table_.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
         return features
+
+    def _has_columns_of_fit(self, X: Any) -> bool:
+        """Return whether `validate_data` would find nothing to complain about, without its cost."""
+        if hasattr(self, "feature_names_in_"):
+            return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
+        return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
+
+    def _read_truth(self, y: Any, n_rows: int) -> Codes:
+        codes = self.class_table_.encode(y, unknown="mark")
+        if len(codes) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must agree.")
+        return codes
 
     def _read_given(self, given: Any, n_rows: int) -> Codes | None:
         return None if given is None else read_evidence(self.class_table_, given, n_rows)
@@ -438,7 +445,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             resolve(loss, self._own_decisions)
 
     def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
-        """Codes of the predictions."""
+        """Return the codes of the predictions."""
         return self._choose(features, loss, evidence).codes
 
     def _choose(self, features: Features, loss: LossLike, evidence: Codes | None) -> Choice:
@@ -448,7 +455,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
 
     def _parts(self, features: Features, evidence: Codes | None, whole: bool = False) -> Iterator[BaseDistribution]:
-        """The distributions of pieces of the batch that fit into memory, or of all of it."""
+        """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch."""
         start = 0
         for chunk in [features] if whole else self._chunks(features):
             part = self._distribution(chunk)
@@ -461,7 +468,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             yield part
 
     def _chunks(self, features: Features) -> Iterator[Features]:
-        """The rows in pieces whose conditional tables fit into memory."""
+        """Yield the rows in chunks whose conditional tables fit into memory."""
         step = max(1, _CHUNK_CELLS // max(1, self._cells_per_row()))
         for start in range(0, len(features), step):
             yield features.rows(slice(start, start + step))
@@ -475,7 +482,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 
 def _are_no_counts(weights: Floats) -> bool:
-    """Whether weights can hardly be numbers of rows: a small part of one, several but not whole, or thousands."""
+    """Return whether weights are unlikely to be counts: mostly far below one, not whole, or in the thousands."""
     mean = weights.mean()
     small = mean < 0.1 or weights.sum() < 1 + 1e-9
     broken = mean > 2 and not np.array_equal(weights, np.round(weights))

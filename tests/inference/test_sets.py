@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,21 @@ def test_sets_for_each_class_variable(fitted):
             assert 0.83 < mask[np.arange(300), codes[:, k]].mean() <= 1.0
     single = GBNC().fit(data.X[:300], data.Y.iloc[:300, 0])
     assert single.predict_set(X, kind="variables").shape == (300, len(single.classes_))
+
+
+def test_calibration_warns_of_states_never_seen(fitted):
+    model, data = fitted
+    X, Y = data.X[300:400], data.Y[300:400].astype(str)
+    Y.iloc[:7, 0] = "new"
+    Y.iloc[5:9, 2] = "newer"
+    for kind in ("outcomes", "variables"):
+        with pytest.warns(UserWarning, match=r"9 of 100 rows .*'y0': 'new'; 'y2': 'newer'") as caught:
+            calibration = model.calibrate_sets(X, Y, kind=kind)
+        assert len(caught) == 1
+        assert np.isinf(calibration.ranks).sum() == (9 if kind == "outcomes" else 11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.calibrate_sets(data.X[300:400], data.Y[300:400])
 
 
 def test_sets_when_something_is_known(fitted):

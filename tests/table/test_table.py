@@ -1,4 +1,7 @@
-"""Reading tables: kinds, states, codes and back, and every complaint."""
+"""Reading tables: kinds, states, codes and back, and every error message."""
+
+import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -7,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from pmdc.table.classes import ClassTable
-from pmdc.table.columns import read_columns
+from pmdc.table.columns import encode_values, read_columns
 from pmdc.table.features import FeatureTable
 from pmdc.table.rows import read_weights
 
@@ -173,6 +176,110 @@ def test_large_integers_stay_apart(states):
     assert table.decode(table.encode([[state] for state in states])).ravel().tolist() == states
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_pandas_dates_and_times_are_states(unit, zone):
+    stamps = pd.to_datetime(["2020-03-01", "2019-01-01", "2020-03-01"]).as_unit(unit)
+    Y = pd.DataFrame(
+        {
+            "stamp": stamps.tz_localize(zone),
+            "delta": pd.to_timedelta([2, 1, 2], unit="h").as_unit(unit),
+            "period": pd.PeriodIndex(["2020-03", "2019-01", "2020-03"], freq="M"),
+            "date": pd.Series([datetime.date(2020, 3, 1), datetime.date(2019, 1, 1), datetime.date(2020, 3, 1)]),
+            "object": pd.Series([Decimal("2.5"), Decimal(1), Decimal("2.5")], dtype=object),
+        }
+    )
+    table, codes = ClassTable.fit_encode(Y)
+    assert codes.tolist() == [[1] * 5, [0] * 5, [1] * 5], "states are sorted"
+    pd.testing.assert_frame_equal(table.decode(codes), Y)
+    later = Y.assign(stamp=Y["stamp"] + pd.Timedelta(days=1))
+    assert (table.encode(later, unknown="mark")[:, 0] == -1).all()
+    with pytest.raises(ValueError, match="NaN: column 'stamp' has 1 missing.*row 1"):
+        table.encode(Y.assign(stamp=Y["stamp"].where([True, False, True])))
+    assert encode_values(np.array([Y["stamp"][1]], dtype=object), table.states[0]).tolist() == [0]
+
+
+def test_polars_dates_times_and_decimals_are_states():
+    day = datetime.datetime(2020, 3, 1, 12)
+    Y = pl.DataFrame(
+        {
+            "date": [day.date(), datetime.date(2019, 1, 1)],
+            "stamp": pl.Series([day, datetime.datetime(2019, 1, 1)], dtype=pl.Datetime("ms", "UTC")),
+            "delta": pl.Series([datetime.timedelta(2), datetime.timedelta(1)], dtype=pl.Duration("ns")),
+            "time": [datetime.time(12), datetime.time(1)],
+            "decimal": pl.Series([Decimal("1.25"), Decimal("0.50")], dtype=pl.Decimal(10, 2)),
+            "bytes": [b"b", b"a"],
+        }
+    )
+    table, codes = ClassTable.fit_encode(Y)
+    assert codes.tolist() == [[1] * 6, [0] * 6]
+    back = table.decode(codes)
+    assert back.equals(Y)
+    assert back.schema == Y.schema
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "M8[ns]", "M8[Y]", "m8[s]"])
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_numpy_dates_are_states(dtype, shape):
+    Y = np.array([50, 3, 50, 7]).astype(dtype).reshape(shape)
+    table, codes = ClassTable.fit_encode(Y)
+    assert codes.ravel().tolist() == [2, 0, 2, 1]
+    assert table.states[0].dtype == Y.dtype
+    back = table.decode(codes)
+    assert back.dtype == Y.dtype
+    assert (back == Y).all()
+    Y[1] = "NaT"
+    with pytest.raises(ValueError, match="NaN: column 'y0' has 1 missing.*row 1"):
+        table.encode(Y)
+    assert table.encode(Y, missing="mark").ravel().tolist() == [2, -2, 2, 1]
+
+
+def test_nanoseconds_are_not_lost():
+    Y = np.array([1, 2, 1001], dtype="M8[ns]")
+    for states in (Y, pd.DataFrame({"a": Y}), pd.Series(Y)):
+        table, codes = ClassTable.fit_encode(states)
+        assert table.sizes == (3,)
+        assert (np.asarray(table.decode(codes)).ravel() == Y).all()
+
+
+def test_rows_that_do_not_count_bring_no_states():
+    Y = pd.DataFrame({"a": ["x", "z", "y"], "b": pd.Categorical(["u", "v", "u"])})
+    table, codes = ClassTable.fit_encode(Y, kept=np.array([True, False, True]))
+    assert [states.tolist() for states in table.states] == [["x", "y"], ["u", "v"]]
+    assert codes.tolist() == [[0, 0], [-1, 1], [1, 0]]
+    assert table.decode(codes[[0, 2]])["a"].tolist() == ["x", "y"]
+    assert table.unknown_states(Y) == {"a": ["z"]}
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda words: pd.DataFrame(words, dtype=object),
+        lambda words: pd.DataFrame(words).astype("str"),
+        lambda words: pd.DataFrame(words).astype("category"),
+        lambda words: pl.DataFrame(words.tolist(), orient="row"),
+        lambda words: words,
+        lambda words: words.tolist(),
+    ],
+    ids=["object", "str", "category", "polars", "array", "list"],
+)
+def test_the_work_for_a_column_grows_with_its_states_only(convert, monkeypatch):
+    from pmdc.table import columns
+
+    calls = []
+
+    def count(real):
+        return lambda value: calls.append(1) or real(value)
+
+    for name in ("_is_missing", "_kind_of_type", "show"):
+        monkeypatch.setattr(columns, name, count(getattr(columns, name)))
+    words = np.random.default_rng(0).choice(np.array(["a", "b", "c", "d"], dtype=object), size=(1000, 3))
+    table, codes = ClassTable.fit_encode(convert(words))
+    assert (np.array(list("abcd"), dtype=object)[codes] == words).all()
+    assert (table.encode(convert(words)) == codes).all()
+    assert len(calls) < 100
+
+
 def test_unknown_states():
     table = ClassTable.fit(np.array([["a", "x"], ["b", "y"]]))
     later = np.array([["a", "x"], ["b", "z"]])
@@ -199,6 +306,9 @@ def test_unknown_states():
         (np.array([[1.0], [np.nan]]), ValueError, "NaN: column 'x0'"),
         ([[1, "a"], [None, "b"]], ValueError, "NaN: column 'x0'"),
         (MIXED.assign(when=pd.Timestamp("2020-01-01")), TypeError, "column 'when' is of type Datetime"),
+        (pl.DataFrame({"when": [datetime.date(2020, 1, 1)]}), TypeError, "column 'when' is of type Date"),
+        (np.array([["2020"]], dtype="M8[Y]"), TypeError, r"X is of type datetime64\[Y\]"),
+        ([[datetime.date(2020, 1, 1)]], TypeError, "column 'x0'.*datetime.date"),
         (MIXED.assign(odd=pd.Series(["a", 1, "a", 2], dtype=object)), TypeError, "column 'odd' mixes types: 'a', 2"),
         ([[{"a": 1}], [2]], TypeError, r"column 'x0': argument must be a string or a real number, not {'a': 1}"),
         ([[1, 2], [3]], ValueError, r"X is ragged: row 0 has 2 value\(s\), row 1 has 1"),
@@ -236,7 +346,7 @@ def test_an_identifier_is_refused():
     ("chosen", "message"),
     [
         ("all", "discrete_features='all'"),
-        (["colour"], "'colour', which is no column of X; its columns are 'number'"),
+        (["colour"], "'colour'.* columns are 'number'"),
         ([9], "names 9"),
         ([True], "1 booleans, but X has 5 columns"),
         (None, "column 'word' holds 'b', which is not a number"),
@@ -274,10 +384,47 @@ def test_bad_class_variables_are_named(Y, message):
         ClassTable.fit(Y)
 
 
-@pytest.mark.parametrize("Y", [[[["a"]], [["b"]]], [[True], [1]], {"a": 1}, np.array(["2020"], dtype="M8[Y]")])
+@pytest.mark.parametrize("Y", [[[["a"]], [["b"]]], [[True], [1]], [[1], [True]], {"a": 1}, np.array([1j])])
 def test_what_cannot_be_states(Y):
     with pytest.raises(TypeError, match="Y"):
         ClassTable.fit(Y)
+
+
+MASKED = [
+    np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, False], [False, True]]),
+    np.ma.array([[1, 2], [3, 4]], mask=[[False, False], [False, True]]),
+    np.ma.array([["a", "b"], ["c", "d"]], mask=[[False, False], [False, True]]),
+    [np.ma.array([1, 2]), np.ma.array([3, 4], mask=[False, True])],
+]
+
+
+@pytest.mark.parametrize("masked", MASKED, ids=["float", "int", "str", "list"])
+def test_masked_cells_are_missing(masked):
+    with pytest.raises(ValueError, match="X contains NaN: column 'x1' has 1 missing.*row 1"):
+        features(masked)
+    with pytest.raises(ValueError, match="Y contains NaN: column 'y1' has 1 missing.*row 1"):
+        ClassTable.fit(masked)
+    table = ClassTable.fit(np.array([masked[0].data, np.array(masked[1].data)]))
+    assert table.encode(masked, missing="mark").tolist() == [[0, 0], [1, -2]]
+
+
+def test_masked_cells_of_one_dimension_are_missing():
+    with pytest.raises(ValueError, match="NaN: column 'y0' has 1 missing.*row 2"):
+        ClassTable.fit(np.ma.array([1, 2, 3], mask=[False, False, True]))
+    with pytest.raises(ValueError, match="NaN: column 'y0' has 1 missing.*row 0"):
+        ClassTable.fit(np.ma.array(["2020", "2021"], dtype="M8[Y]", mask=[True, False]))
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is nan"):
+        read_weights(np.ma.array([1.0, 2.0], mask=[False, True]), 2)
+
+
+def test_a_masked_array_without_masked_cells_is_an_array():
+    numbers = np.array([[1.5, 2.5], [3.0, 4.0]])
+    assert encode(features(np.ma.array(numbers)), np.ma.array(numbers)).continuous.tolist() == numbers.tolist()
+    whole = np.ma.array([[1, 2], [3, 4]], mask=np.zeros((2, 2), dtype=bool))
+    table, codes = ClassTable.fit_encode(whole)
+    assert table.decode(codes).dtype == whole.dtype
+    assert table.decode(codes).tolist() == whole.tolist()
+    assert read_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

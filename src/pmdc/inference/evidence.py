@@ -10,7 +10,7 @@ import numpy as np
 
 from pmdc._support.arrays import Array, Codes
 from pmdc._support.checks import shorten, suggest
-from pmdc.table.columns import MISSING, UNKNOWN, as_objects, encode_values, is_missing, show
+from pmdc.table.columns import MISSING, UNKNOWN, as_objects, encode_values, is_missing, show, unmask
 
 NO_EVIDENCE = -1
 """The code of a class variable without evidence."""
@@ -66,6 +66,7 @@ def read_evidence(class_table: Any, given: Any, n_rows: int) -> Codes:
 
 def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
     """Read one state for all rows, or one for each row."""
+    value = unmask(value)
     if _is_single(value, states):
         values, row = as_objects([value.item() if isinstance(value, np.ndarray) else value]), None
     elif isinstance(value, (Mapping, set, frozenset)) or np.ndim(value) > 1:

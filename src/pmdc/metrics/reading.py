@@ -19,7 +19,7 @@ def read_outcomes(data: Any, argument: str) -> list[Column]:
     if isinstance(series, nw.Series):
         data = series.to_frame().to_native()
     elif not hasattr(data, "columns") and _is_one_dimensional(data):
-        data = (np.asarray(data) if hasattr(data, "__array__") else as_objects(list(data)))[:, None]
+        data = (np.asanyarray(data) if hasattr(data, "__array__") else as_objects(list(data)))[:, None]
     return read_columns(data, argument, "pmdc.metrics")
 
 

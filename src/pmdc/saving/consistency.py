@@ -1,7 +1,7 @@
-"""Whether the numbers of a model that was read fit together.
+"""Check that the parts of a model read from a file are consistent.
 
-Compiled loops take numbers for places in arrays and do not look twice. What `fit` leaves is always right; what a file
-holds may have been made with malice, so it is checked before anything is computed with it.
+Compiled loops use numbers as array indices without bounds checks. A fitted model is always consistent; one from a file
+may be malicious, so it is checked before anything is computed with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pmdc.table.features import Features, FeatureTable
 
 
 def check(*objects: Any) -> None:
-    """Refuse models and learners of ours and sparse matrices, anywhere in these objects, that do not fit together."""
+    """Raise an error for inconsistent models, learners and sparse matrices anywhere in these objects."""
     for value in _within(objects):
         if isinstance(value, MultiDimensionalClassifier):
             if vars(value).keys() - value.get_params(deep=False).keys():  # it is fitted
@@ -36,32 +36,32 @@ def check(*objects: Any) -> None:
             if hasattr(value, "_models"):
                 _check_learner(value)
         elif issparse(value) and hasattr(value, "check_format"):
-            value.check_format(full_check=True)  # scipy looks no further than at the shapes when it reads one
+            value.check_format(full_check=True)  # scipy checks only the shapes when it reads one
 
 
 def _within(objects: Iterable[Any]) -> Iterator[Any]:
-    """These objects and all that is in them; none of ours may have a value in the place of a method."""
-    ahead, seen = list(objects), set()
-    while ahead:
-        value = ahead.pop()
+    """Yield these objects and everything in them; refuse objects of pmdc with an attribute that hides a method."""
+    stack, seen = list(objects), set()
+    while stack:
+        value = stack.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
         yield value
         if isinstance(value, dict):
-            ahead.extend(value.values())
+            stack.extend(value.values())
         elif isinstance(value, (list, tuple, set)):
-            ahead.extend(value)
+            stack.extend(value)
         elif isinstance(value, np.ndarray):
-            ahead.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
+            stack.extend(value.ravel().tolist() if value.dtype.kind == "O" else ())
         own = getattr(value, "__dict__", {})
-        ahead.extend(own.values())
+        stack.extend(own.values())
         if type(value).__module__.startswith("pmdc."):
             _demand(not any(callable(getattr(type(value), name, None)) for name in own))
 
 
 def _check_model(model: MultiDimensionalClassifier) -> None:
-    """Refuse a classifier whose local models do not fit its tables or each other."""
+    """Raise an error if the local models of a classifier do not match its tables or each other."""
     classes = model.class_table_.sizes
     row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
@@ -98,7 +98,7 @@ def _check_learner(learner: LogProbaClassifier) -> None:
 
 
 def _one_row(table: Any) -> tuple[Features, list[int]]:
-    """A row as a table of features gives it, and the numbers of values of its discrete features."""
+    """Return a row as a table of features encodes it, and the numbers of values of its discrete features."""
     _demand(type(table) is FeatureTable and len(table.discrete) == len(table.states) == len(table.observed))
     n_discrete = len(table.states)
     row = Features(np.zeros((1, len(table.continuous))), np.zeros((1, n_discrete), dtype=np.int64))
@@ -117,7 +117,7 @@ def _check_chain(chain: Chain, classes: Sequence[int], row: Features, values: Se
 def _check_node(
     node: Node, n_states: int, sizes: tuple[int, ...], prepare: Any, row: Features, values: Sequence[int]
 ) -> None:
-    """`values` are the numbers of values of the discrete inputs of a row."""
+    """Check a node; `values` are the numbers of values of the discrete inputs of a row."""
     _demand(type(node) is Node and node.n_states == n_states and tuple(node.sizes) == sizes)
     _demand(node.family in node.levels)
     width = _width(prepare, row, values)
@@ -140,7 +140,7 @@ def _is_own(models: Any) -> bool:
 
 
 def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
-    """How many columns a preparation gives; one of ours, made of plain arrays, gives the same number for all rows."""
+    """Return how many columns a preparation produces, which is the same for all rows."""
     inner = prepare
     if type(inner) is Rotated:
         _demand(inner.axes is None or is_numbers(inner.axes, 2))
@@ -155,4 +155,4 @@ def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
 
 def _demand(fits: bool) -> None:
     if not fits:
-        raise ValueError("its numbers do not fit together")
+        raise ValueError("its parts are inconsistent")

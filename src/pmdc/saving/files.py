@@ -1,4 +1,4 @@
-"""Files with fitted models: `save` and `load`."""
+"""Write fitted models to files and read them: `save` and `load`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ from pmdc.saving.trust import KNOWN_TYPES
 from pmdc.saving.values import CannotSaveError
 
 FORMAT = 1
-"""The version of the format. A change of the plain data raises it; `_read` then brings older data up to date."""
+"""The version of the format. It is raised when the plain data changes; `_read` then updates older data."""
 
 _MEMBER = "pmdc.json"
-_MOST_BYTES, _MOST_RATIO = 2**30, 200
-"""An archive may unfold to so many bytes, and so many more for each of its own: no model needs as much."""
+_MAX_BYTES, _MAX_RATIO = 2**30, 200
+"""Limit of the unpacked size of a file: so many bytes, and so many more for each byte of the file."""
+_MAX_JSON_BYTES, _MAX_JSON_VALUES, _MAX_VALUES_RATIO, _MAX_JSON_PACKED = 2**24, 2**18, 8, 2**21
+"""Limits of each JSON member, which takes far more memory once parsed: bytes (and `_MAX_RATIO` more for each byte of
+the file), values (and so many more for each byte), and how many bytes of the file count. Models have 1 to 3 values for
+each byte."""
 
 _REMEDIES = {
     "callback": "set_params(callback=None)",
@@ -37,21 +41,21 @@ _REMEDIES = {
     "cv": "set_params(cv=5)",
     "loss": "set_params(loss='hamming'), and give the function to predict",
 }
-"""What to do about parameters that cannot be saved; none of them changes a fitted model."""
+"""Remedies for parameters that cannot be saved; none of them changes a fitted model."""
 
 
 def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to a file that `load` reads.
 
-    The file holds the fitted models, no rows of the table and no code. It is written beside its place and then put
-    there: whatever happens, there is the whole new file or what was there before.
+    The file holds the fitted models, no rows of the table and no code. Writing is atomic: if it fails, an existing file
+    is left unchanged.
 
     Parameters
     ----------
     model : GBNC, BinaryRelevance, ClassifierChain, ChainEnsemble or ClassPowerset
-        A fitted one.
+        A fitted classifier.
     path : str or path
-        The file. By custom its name ends in ``.skops``.
+        The file; its name usually ends in ``.skops``.
 
     Raises
     ------
@@ -75,32 +79,32 @@ def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> Non
     """
     if type(model) not in MODELS.values():
         raise TypeError(
-            f"model is of type {type(model).__name__}: save takes {', '.join(MODELS)}. Of a search save "
-            "`best_estimator_`, of a pipeline its last step."
+            f"model is of type {type(model).__name__}: save takes {', '.join(MODELS)}. For a search, save its "
+            "`best_estimator_`; for a pipeline, its last step."
         )
     try:
         check_is_fitted(model)
     except NotFittedError:
-        raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before it is saved.") from None
+        raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before save.") from None
     if is_special(Path(path)):
-        raise ValueError(f"{path} is no regular file: give the name of one.")
+        raise ValueError(f"{path} is not a regular file: give the name of one.")
     archive = _archive(model)
     with replacing(path) as new:
         new.write_bytes(archive)
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> Any:
-    """Read a classifier from a file that `save` has written.
+    """Read a classifier from a file written by `save`.
 
-    Nothing in the file is run. Types that are not known to be safe, such as those of your own estimators, are refused
-    and listed.
+    No code in the file is run. Types that are not known to be safe, such as your own estimators, are refused and listed
+    in the error.
 
     Parameters
     ----------
     path : str or path
         The file.
     trusted : sequence of str or types
-        Names of types that you trust nevertheless, as the error lists them, because you know who wrote the file.
+        Further types to trust, as listed in the error, because you know who wrote the file.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str | type] = ()) -> An
     Raises
     ------
     ValueError
-        If the file is not one of `save`, is damaged, was written by a later version, or holds types that are not
+        If the file was not written by `save`, is damaged, was written by a later version, or holds types that are not
         trusted.
     OSError
         If the file cannot be read.
@@ -152,6 +156,10 @@ def _archive(model: MultiDimensionalClassifier) -> bytes:
     content = {"format": FORMAT, **_versions(), "model": plain}
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_MEMBER, json.dumps(content, separators=(",", ":")))
+    try:
+        _read_json(buffer)
+    except ValueError as error:
+        raise ValueError(f"the model is too large for a file: {error}.") from None
     return buffer.getvalue()
 
 
@@ -162,10 +170,10 @@ def _versions() -> dict[str, str]:
 
 
 def _is_readable(values: list[Any], skops: Any) -> bool:
-    """Whether skops reads again what it writes.
+    """Return whether skops reads what it writes.
 
-    Of a lambda it writes a name that nothing has, of an inner function one that another may have; of text and numbers
-    of a type of their own, such as members of an enumeration, the mere text and numbers.
+    It does not for lambdas and inner functions, of which it writes a name that cannot be looked up, nor for subclasses
+    of str and numbers, such as members of an enumeration, of which it writes the plain value.
     """
     try:
         data = skops.dumps(values)
@@ -179,19 +187,19 @@ def _is_readable(values: list[Any], skops: Any) -> bool:
 
 
 def _complaint(where: str, value: Any) -> str:
-    """What cannot be saved, and what to do about it."""
+    """Return the error message for a value that cannot be saved."""
     if where in ("class_table_", "classes_"):
         return (
-            f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which a file cannot hold. "
-            "Make the states text or numbers, and fit again."
+            f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which cannot be saved. "
+            "Convert the states to strings or numbers, and fit again."
         )
     if where.startswith("_") or where == "estimator":
         return (
-            f"a file cannot hold all of the estimator {value!r}. Fit again with another one; functions in it need a "
-            "name in a module, which a lambda has not."
+            f"the estimator {value!r} cannot be saved. Fit again with another one; functions in it must be defined "
+            "in a module (not a lambda)."
         )
-    remedy = _REMEDIES.get(where, f"set_params({where}=...) with something that it can hold")
-    return f"{where}={value!r} is nothing that a file can hold. Before saving, call {remedy}."
+    remedy = _REMEDIES.get(where, f"set_params({where}=...) with another value")
+    return f"{where}={value!r} cannot be saved. Before saving, call {remedy}."
 
 
 # Reading --------------------------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ def _type_names(trusted: Any) -> list[str]:
     is_list = isinstance(trusted, Iterable) and not isinstance(trusted, (str, type))
     listed: list[Any] = list(trusted) if is_list else [None]
     if not all(isinstance(one, str) or hasattr(one, "__name__") for one in listed):
-        raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as the error lists them.")
+        raise ValueError(f"trusted={trusted!r} must be a list of types or of their names, as listed in the error.")
     return [one if isinstance(one, str) else f"{one.__module__}.{one.__name__}" for one in listed]
 
 
@@ -209,7 +217,7 @@ def _read(file: BinaryIO, path: Path, trusted: list[str], skops: Any) -> Any:
     content = _content(file, path)
     found = content.get("format")
     if type(found) is not int or found < 1:
-        raise ValueError(f"{path} has no version of the format: it was not written by pmdc.save.")
+        raise ValueError(f"{path} has no format version: it was not written by pmdc.save.")
     if found > FORMAT:
         raise ValueError(
             f"{path} has format {found} and was written by pmdc {content.get('pmdc')}; this pmdc, "
@@ -223,52 +231,67 @@ def _read(file: BinaryIO, path: Path, trusted: list[str], skops: Any) -> Any:
         raise
     except Exception as error:
         raise ValueError(
-            f"{path} is damaged, or was not written by pmdc.save: {_told(error)}.{_other_versions(content)}"
+            f"{path} is damaged, or was not written by pmdc.save: {_reason(error)}.{_other_versions(content)}"
         ) from error
     if type(model) not in MODELS.values():
-        raise ValueError(f"{path} holds no classifier of pmdc: it was not written by pmdc.save.")
+        raise ValueError(f"{path} does not hold a pmdc classifier: it was not written by pmdc.save.")
     return model
 
 
 def _content(file: BinaryIO, path: Path) -> dict[str, Any]:
-    """The versions and the plain data."""
+    """Return the versions and the plain data."""
     start = file.read(2)
     if not zipfile.is_zipfile(file):
         kinds = {b"": "is empty", b"PK": "is damaged: a part of it is missing"}
         pickled = "is a pickle, which is not read because it could run code"
         what = kinds.get(start, pickled if start[:1] == b"\x80" else "was not written by pmdc.save")
-        raise ValueError(f"{path} {what}. Give a file that pmdc.save has written.")
+        raise ValueError(f"{path} {what}. Give a file written by pmdc.save.")
     try:
-        with zipfile.ZipFile(file) as archive:
-            sizes = {member.filename: member.file_size for member in archive.infolist()}
-            known = {_MEMBER, "schema.json"} <= sizes.keys()
-            size, packed = sum(sizes.values()), file.seek(0, os.SEEK_END)
-            most = _MOST_BYTES + _MOST_RATIO * packed
-            if known and size <= most:  # what is asked for several times is unfolded as often
-                size += sum(sizes[name] for name in _asked_for(archive) if name in sizes)
-            content = json.loads(archive.read(_MEMBER)) if known and size <= most else {}
-    except Exception as error:
-        raise ValueError(f"{path} is damaged: {_told(error)}. Give a file that pmdc.save has written.") from error
-    if not known:
-        raise ValueError(f"{path} is an archive that was not written by pmdc.save. Give one that was.")
-    if not content or not isinstance(content, dict):
-        raise ValueError(f"{path} is refused: it is damaged, or its {packed:,} bytes unfold to {size:,}.")
+        return _read_json(file)
+    except Exception as error:  # whatever zipfile and json raise for damaged input
+        raise ValueError(f"{path} is damaged: {_reason(error)}. Give a file written by pmdc.save.") from error
+
+
+def _read_json(file: BinaryIO) -> dict[str, Any]:
+    """Parse the versions and the plain data of an archive whose members are within the limits."""
+    packed = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
+        if not {_MEMBER, "schema.json"} <= sizes.keys():
+            raise ValueError("it is an archive that was not written by pmdc.save")
+        _refuse_size(sum(sizes.values()), packed)
+        names: list[Any] = []  # of members that skops will read; one named several times is read as often
+        _parse(archive, "schema.json", packed, object_hook=lambda node: names.append(node.get("file")))
+        _refuse_size(sum(sizes.values()) + sum(sizes[name] for name in names if name in sizes), packed)
+        content = _parse(archive, _MEMBER, packed)
+    if not isinstance(content, dict):
+        raise ValueError(f"{_MEMBER} is not a JSON object")
     return content
 
 
-def _asked_for(archive: zipfile.ZipFile) -> list[Any]:
-    """The members that the part of skops asks for."""
-    names: list[Any] = []
-    json.loads(archive.read("schema.json"), object_hook=lambda node: names.append(node.get("file")))
-    return names
+def _refuse_size(size: int, packed: int) -> None:
+    if size > _MAX_BYTES + _MAX_RATIO * packed:
+        raise ValueError(f"its {packed:,} bytes expand to {size:,}, more than any model needs")
+
+
+def _parse(archive: zipfile.ZipFile, member: str, packed: int, **options: Any) -> Any:
+    """Parse a JSON member after bounding its bytes and the number of its values."""
+    counted, size = min(packed, _MAX_JSON_PACKED), archive.getinfo(member).file_size
+    if size > _MAX_JSON_BYTES + _MAX_RATIO * counted:
+        raise ValueError(f"its {packed:,} bytes expand to {size:,} bytes of {member}, more than any model needs")
+    text = archive.read(member)
+    n_values = sum(map(text.count, (b",", b"[", b"{", b"\\")))  # escapes may hide JSON within JSON
+    if n_values > _MAX_JSON_VALUES + _MAX_VALUES_RATIO * counted:
+        raise ValueError(f"its {packed:,} bytes expand to {n_values:,} values of {member}, more than any model needs")
+    return json.loads(text, **options)
 
 
 def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any], skops: Any) -> Any:
-    """Arrays and objects of other libraries."""
+    """Return arrays and objects of other libraries."""
     from skops.io.exceptions import UntrustedTypesFoundException
 
     known = [*KNOWN_TYPES, *trusted]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             rest = skops.load(file, trusted=known)
@@ -282,17 +305,17 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any
             raise ImportError(f"{path} needs a module that could not be imported: {error}.") from error
         except Exception as error:
             raise ValueError(
-                f"{path} is damaged, or was written with a later skops: {_told(error)}.{_other_versions(content)}"
+                f"{path} is damaged, or was written with a later skops: {_reason(error)}.{_other_versions(content)}"
             ) from error
-    other_version = [one for one in told if issubclass(one.category, InconsistentVersionWarning)]
-    for one in told:
+    other_version = [one for one in caught if issubclass(one.category, InconsistentVersionWarning)]
+    for one in caught:
         if one not in other_version:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     if other_version:
         warnings.warn(
             f"{path} holds estimators of scikit-learn {content.get('scikit-learn')}, and this is scikit-learn "
-            f"{version('scikit-learn')}: they may fail or answer otherwise. Load the file with that version, or fit "
-            "again with this one. (Models of pmdc's own logistic regression and naive Bayes do not depend on it.)",
+            f"{version('scikit-learn')}: they may fail or predict differently. Load the file with that version, or fit "
+            "again with this one. (pmdc's own logistic regression and naive Bayes do not depend on it.)",
             UserWarning,
             stacklevel=4,
         )
@@ -300,11 +323,11 @@ def _rest(file: BinaryIO, path: Path, trusted: list[str], content: dict[str, Any
 
 
 def _other_versions(content: dict[str, Any]) -> str:
-    """What a file that cannot be read was written with, where that is not what is here."""
+    """Return a sentence about the versions a file was written with, if they differ from the installed ones."""
     here = _versions()
     other = [f"{name} {content.get(name)} (here {found})" for name, found in here.items() if content.get(name) != found]
     return f" It was written with {', '.join(other)}: try these versions." if other else ""
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,8 +1,8 @@
-"""A fitted model as plain data, and back.
+"""Convert a fitted model to plain data, and back.
 
-Plain data is what JSON has. None, booleans, numbers, text and lists stand for themselves; all else is a mapping with
-its type under "is", by a name from the tables of this module. Numbers of arrays are put into pools, one for each
-dtype, and objects of other libraries into a list: the plain data says where in them they are.
+Plain data is what JSON can represent. None, booleans, numbers, strings and lists stand for themselves; anything else is
+a mapping with its type under "is", by a name from the tables of this module. Arrays are stored in pools, one for each
+dtype, and objects of other libraries in a list; the plain data holds their positions.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from pmdc.table.columns import as_objects
 from pmdc.table.features import FeatureTable
 
 Plain = Any
-"""What JSON has."""
+"""What JSON can represent."""
 
-# Types and their names: what files may name. A name stays as it is when a class moves or is called otherwise. --------
+# Types and their names in files. A name stays the same when a class is moved or renamed. -----------------------------
 
 MODELS: dict[str, type[MultiDimensionalClassifier]] = {
     "GBNC": GBNC,
@@ -48,10 +48,10 @@ MODELS: dict[str, type[MultiDimensionalClassifier]] = {
     "ChainEnsemble": ChainEnsemble,
     "ClassPowerset": ClassPowerset,
 }
-"""What `pmdc.save` takes."""
+"""The classifiers that `pmdc.save` accepts."""
 
 _ESTIMATORS: dict[str, type] = {**MODELS, **{kind.__name__: kind for one in ENGINES for kind in one.estimators}}
-"""Made from their parameters; then they get what `fit` has left."""
+"""Built from their parameters; then the fitted attributes are set."""
 
 _PARTS: dict[str, type] = {
     "ClassTable": ClassTable,
@@ -74,26 +74,26 @@ _PARTS: dict[str, type] = {
     "FMeasure": FMeasure,
     "MultiStratifiedKFold": MultiStratifiedKFold,
 }
-"""Made from their fields, which are the parameters of their constructors."""
+"""Built from their fields, which are the parameters of their constructors."""
 
 _FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "scopes", "memory_budget")}
-"""Fields where not all parameters are."""
+"""Fields of types that do not store all parameters."""
 
 
 def _update_tree(fields: dict[str, Any]) -> None:
-    """Convert the parents of each class variable, which earlier files have, to scopes."""
+    """Convert the parents of each class variable, found in earlier files, to scopes."""
     if "parents" in fields:
         fields["scopes"] = family_scopes(fields.pop("parents"))
 
 
 def _update_level(fields: dict[str, Any]) -> None:
-    """Give kappa its name; earlier files call it the strength."""
+    """Rename the strength of earlier files to kappa."""
     if "strength" in fields:
         fields["kappa"] = fields.pop("strength")
 
 
 _UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {"JunctionTree": _update_tree, "Level": _update_level}
-"""Functions that bring fields of earlier files up to date, by the name of the type."""
+"""Functions that update the fields of earlier files, by the name of the type."""
 
 _RENAMED: dict[str, str] = {
     "standard_errors": "guard",
@@ -102,7 +102,7 @@ _RENAMED: dict[str, str] = {
     "ways_": "conditioning_",
     "strengths_": "C_",
 }
-"""Parameters and attributes of classifiers by the names that earlier files have for them."""
+"""New names of parameters and attributes of classifiers by their names in earlier files."""
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {one.__name__: one for engine in ENGINES for one in engine.functions}
 
@@ -120,14 +120,14 @@ def _fields(kind: type) -> Sequence[str]:
 
 @dataclass
 class Writer:
-    """Makes plain data of a model.
+    """Converts a model to plain data.
 
     Attributes
     ----------
     pools : dict of dtype to list of arrays
         The numbers of all arrays, flat, one after the other.
     objects : list of (where, object)
-        Objects of other libraries, and where in the model they are.
+        Objects of other libraries, with the attribute of the model that holds them.
     """
 
     pools: dict[str, list[Array]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Writer:
         return {dtype: np.concatenate(parts, dtype=dtype) for dtype, parts in self.pools.items()}
 
     def write(self, value: Any, where: str = "") -> Plain:
-        """The plain data of a value; `where` is what the model calls it."""
+        """Return the plain data of a value; `where` is the attribute of the model that holds it."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
             return value
@@ -182,7 +182,7 @@ class Writer:
             return {"is": "objects", "shape": list(array.shape), "items": items}
         if array.dtype.kind not in "fiubUScmM":
             return self._object(value, where)
-        # The order in memory is kept: sums in another order would have other last bits.
+        # The memory order is kept: sums in another order would differ in the last bits.
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         dtype = array.dtype.str
         start = self._lengths.get(dtype, 0)
@@ -213,7 +213,7 @@ class Writer:
 
 @dataclass
 class Reader:
-    """Makes a model of plain data; `arrays` and `objects` are what a `Writer` has put aside."""
+    """Builds a model from plain data and the arrays and objects that a `Writer` has collected."""
 
     arrays: dict[str, Array]
     objects: list[Any]
@@ -258,7 +258,7 @@ class Reader:
                 return self._graph(**fields)
             case "object":
                 return self.objects[fields["number"]]
-        raise ValueError(f"it names the type {name!r}, which is not known")
+        raise ValueError(f"it names the unknown type {name!r}")
 
     def _estimator(self, kind: type, parameters: dict[str, Plain], fitted: dict[str, Plain]) -> Any:
         if kind in MODELS.values():
@@ -268,14 +268,14 @@ class Reader:
         estimator = kind(**{name: self.read(value) for name, value in parameters.items()})
         for name, value in fitted.items():
             if hasattr(kind, name) or name in parameters:
-                raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which no fit leaves")
+                raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which is not a fitted attribute")
             setattr(estimator, name, self.read(value))
         return estimator
 
     def _array(self, dtype: str, shape: list[int], order: Any, start: int) -> Array:
         pool, size = self.arrays[dtype], math.prod(shape)
         if not 0 <= start <= start + size <= len(pool):
-            raise ValueError("an array reaches beyond the numbers that are there")
+            raise ValueError("an array is larger than its pool")
         return pool[start : start + size].reshape(shape, order=order)
 
     def _graph(self, nodes: list[Plain], edges: list[Plain]) -> Any:

@@ -1,8 +1,7 @@
-"""Types that `skops.io` may make although it does not know them itself.
+"""Types that `skops.io` may build although they are not on its own list.
 
-Each is a Python class whose constructor keeps what it is given and does nothing else. So a file that was made with
-malice gains nothing by naming one of them. Compiled types are left out: those of scikit-learn's trees and neighbours
-take numbers as places in memory, and with other numbers they read anywhere.
+Each is a Python class whose constructor only stores its arguments, so a malicious file gains nothing by naming one.
+Compiled types are left out: scikit-learn's trees and neighbours use numbers as memory offsets without checks.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _OWN: dict[Any, None] = dict.fromkeys(
         ),
     ]
 )
-"""What is inside of a scikit-learn estimator, such as a pipeline, that has a learner of ours as a part.
+"""Types inside a scikit-learn estimator, such as a pipeline, that contains one of our learners.
 
-skops writes where these are: when one moves, its old place must go on having it, for the files that are there.
+skops writes their import paths: when one moves, its old path must stay importable, for existing files.
 """
 
 _SCIKIT_LEARN = (
@@ -60,7 +59,7 @@ _OLD_PLACES = (
     "pmdc.learners.naive_bayes.NaiveBayesModels",
     "pmdc.table.FeatureTable",
 )
-"""Where some of our own were when files were written that are still read."""
+"""Import paths of our types in files of earlier versions."""
 
 KNOWN_TYPES: tuple[str, ...] = (
     *(f"{one.__module__}.{one.__name__}" for one in _OWN),

@@ -1,6 +1,6 @@
-"""Values and columns that may be states, taken apart into simpler ones and put together again.
+"""Convert values and columns that may be states to simpler ones, and back.
 
-Of a column there remain its values and a description of its type, from which its library makes the same type again.
+A column is stored as its values and a description of its type, from which its library builds the same type.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from importlib import import_module
 from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -22,14 +21,14 @@ from pmdc.table.columns import as_objects
 
 
 class CannotSaveError(ValueError):
-    """Something in a model that a file cannot hold."""
+    """Raised for a value in a model that cannot be saved."""
 
 
 # Values ---------------------------------------------------------------------------------------------------------
 
 
 class Value(NamedTuple):
-    """A type of values: the fields of one, and how it is made from them."""
+    """A type of values: how to get the fields of one, and how to build it from them."""
 
     apart: Callable[[Any], list[Any]]
     together: Callable[..., Any]
@@ -89,7 +88,7 @@ VALUES: dict[str, Value] = {
 
 
 def value_name(value: Any) -> str:
-    """The name of a value's type in `VALUES`, if it has one."""
+    """Return the name of a value's type in `VALUES`, if it has one."""
     kind = np.dtype if isinstance(value, np.dtype) else type(value)
     return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
 
@@ -98,11 +97,11 @@ def value_name(value: Any) -> str:
 
 
 def column_fields(native: Any) -> list[Any]:
-    """Library, name, type and values of a column of a DataFrame."""
+    """Return library, name, type and values of a column of a DataFrame."""
     column = nw.from_native(native, series_only=True)
     library = str(column.implementation.value)
     if library not in ("pandas", "polars"):
-        raise CannotSaveError(f"Y was a table of {library}: fit with one of pandas or polars, or with an array")
+        raise CannotSaveError(f"Y is a DataFrame of {library}: fit with one of pandas or polars, or with an array")
     if library == "pandas":
         name, described, values = native.name, _describe_pandas(native.dtype), native.tolist()
     else:
@@ -113,14 +112,14 @@ def column_fields(native: Any) -> list[Any]:
         same = False
     if not same:
         raise CannotSaveError(
-            f"Y, column {name!r} is of type {native.dtype} ({library}), which a file cannot hold. Convert it to "
-            "another type, such as a category or text, and fit again"
+            f"Y, column {name!r} is of type {native.dtype} ({library}), which cannot be saved. Convert it to "
+            "another type, such as a category or strings, and fit again"
         )
     return [library, name, described, values]
 
 
 def make_column(library: str, name: Any, described: dict[str, Any], values: list[Any]) -> Any:
-    """A column from what `column_fields` says of it."""
+    """Build a column from the fields that `column_fields` returns."""
     if library == "pandas":
         dtype = _pandas_dtype(described)
         return require("pandas").Series(
@@ -160,20 +159,22 @@ def _pandas_dtype(described: dict[str, Any]) -> Any:
     if kind == "string":
         return pandas.StringDtype(described["storage"], float("nan") if described["nan"] else pandas.NA)
     if kind == "arrow":
-        return pandas.ArrowDtype(import_module("pyarrow").type_for_alias(described["name"]))
+        if described["name"].startswith("timestamp["):  # pyarrow does not read its own name of a time zone
+            return pandas.ArrowDtype.construct_from_string(f"{described['name']}[pyarrow]")
+        return pandas.ArrowDtype(require("pyarrow").type_for_alias(described["name"]))
     return pandas.api.types.pandas_dtype(described["name"])
 
 
 def _describe(dtype: Any) -> dict[str, Any]:
+    parameters = {name: getattr(dtype, name, None) for name in ("time_unit", "time_zone", "precision", "scale")}
     if isinstance(dtype, nw.Enum):
-        return {"kind": "Enum", "categories": list(dtype.categories)}
-    return {"kind": str(dtype)}
+        parameters["categories"] = list(dtype.categories)
+    return {"kind": type(dtype).__name__, **{name: value for name, value in parameters.items() if value is not None}}
 
 
 def _dtype(described: dict[str, Any]) -> Any:
-    if described["kind"] == "Enum":
-        return nw.Enum(described["categories"])
-    dtype = getattr(nw, described["kind"])
+    kind, parameters = described["kind"], {name: value for name, value in described.items() if name != "kind"}
+    dtype = getattr(nw, kind)
     if not (isinstance(dtype, type) and issubclass(dtype, nw.dtypes.DType)):
-        raise TypeError(f"{described['kind']!r} is no type of columns")
-    return dtype
+        raise TypeError(f"{kind!r} is not a type of columns")
+    return dtype(**parameters)

@@ -1,7 +1,7 @@
 """Stage 1: tables as numbers and codes, and back.
 
-`columns.py` reads tables as they are given, `features.py` and `classes.py` remember what `fit` saw of them, `rows.py`
-has what learning starts from. Every complaint about input comes from here.
+`columns.py` reads tables, `features.py` and `classes.py` store what `fit` has seen of them, `rows.py`
+defines the input of learning. All errors about input tables are raised here.
 """
 
 from pmdc.table.classes import ClassTable

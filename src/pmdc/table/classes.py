@@ -1,9 +1,8 @@
-"""What `fit` saw of the class variables: their states, the codes of these, and the way back."""
+"""The class variables seen in `fit`: their states, the codes of these, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -25,12 +24,13 @@ from pmdc.table.columns import (
     refuse_missing,
     series_column,
     show,
+    unmask,
 )
 from pmdc.table.features import FeatureTable
 
 
 class ClassTable:
-    """What `fit` saw of the class variables: their names and states, and the container they came in.
+    """The class variables seen in `fit`: their names and states, and the container they came in.
 
     Attributes
     ----------
@@ -69,10 +69,17 @@ class ClassTable:
         return tuple(len(states) for states in self.states)
 
     @classmethod
-    def fit(cls, Y: Any, owner: str = "ClassTable", kept: npt.NDArray[np.bool_] | None = None) -> ClassTable:
-        """Read names and states off a table of class variables (or a one-dimensional y).
+    def fit(cls, Y: Any, owner: str = "ClassTable") -> ClassTable:
+        """Read names and states from a table of class variables (or a one-dimensional y)."""
+        return cls.fit_encode(Y, owner)[0]
 
-        ``kept`` marks the rows that count; a state that only the others hold is not a state.
+    @classmethod
+    def fit_encode(
+        cls, Y: Any, owner: str = "ClassTable", kept: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[ClassTable, Codes]:
+        """Read names, states and codes from a table of class variables (or a one-dimensional y).
+
+        ``kept`` marks the rows to learn from (by default all); a state that occurs only in other rows has code -1.
         """
         columns, one_dimensional = _read_classes(Y, owner)
         if kept is not None and len(kept) != len(columns[0].values):
@@ -82,36 +89,30 @@ class ClassTable:
             )
         for column in columns:
             _refuse_continuous(column)
-        counted = columns if kept is None else [replace(c, values=c.values[kept]) for c in columns]
-        states = [column_states(column) for column in counted]
+        states = [column_states(column, kept) for column in columns]
+        codes = _encode_columns(columns, states)
         names = [column.name for column in columns]
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
-            return cls(names, list(frame.columns), states, False, None, _frame_states(frame, columns, states))
+            frame_states = _frame_states(frame, columns, states, codes)
+            return cls(names, list(frame.columns), states, False, None, frame_states), codes
         given = [Y.name] if isinstance(getattr(Y, "name", None), str) and Y.name else None
         dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
-        return cls(names, given, states, one_dimensional, dtype, None)
+        return cls(names, given, states, one_dimensional, dtype, None), codes
 
     def encode(
         self, Y: Any, unknown: Literal["raise", "mark"] = "raise", missing: Literal["raise", "mark"] = "raise"
     ) -> Codes:
-        """Codes of a table of class variables, shape (n, K).
+        """Return the codes of a table of class variables, shape (n, K).
 
-        A state that was not there in `fit` is an error, or gets code -1 with ``unknown="mark"``. So is a missing value,
-        or it gets code -2 with ``missing="mark"``.
+        A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value is an
+        error, or gets code -2 with ``missing="mark"``.
         """
-        columns, _ = _read_classes(Y, "ClassTable", allow_missing=missing == "mark")
-        if len(columns) != len(self.names):
-            raise ValueError(
-                f"Y has {len(columns)} column(s), but the model has {len(self.names)} class variable(s): "
-                f"{shorten(self.names)}."
-            )
-        columns = [columns[i] for i in self._order(Y)]
-        codes = np.column_stack(
-            [encode_values(column.values, states) for column, states in zip(columns, self.states, strict=True)]
-        )
+        columns = self._read(Y, allow_missing=missing == "mark")
+        codes = _encode_columns(columns, self.states)
         if missing == "mark":
-            codes[np.column_stack([is_missing(column.values) for column in columns])] = MISSING
+            for k, column in enumerate(columns):
+                codes[is_missing(column.values), k] = MISSING
         if unknown == "raise" and (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
             raise ValueError(
@@ -120,8 +121,25 @@ class ClassTable:
             )
         return codes
 
+    def unknown_states(self, Y: Any) -> dict[str, list[Any]]:
+        """Return, by class variable, the states in a table that were not seen in `fit`."""
+        columns = self._read(Y)
+        rows = _encode_columns(columns, self.states) == UNKNOWN
+        found = {column.name: column_states(column, rows[:, k]) for k, column in enumerate(columns) if rows[:, k].any()}
+        return {name: states.tolist() for name, states in found.items()}
+
+    def _read(self, Y: Any, allow_missing: bool = False) -> list[Column]:
+        """Read the columns of the class variables, in the order of `fit`."""
+        columns, _ = _read_classes(Y, "ClassTable", allow_missing)
+        if len(columns) != len(self.names):
+            raise ValueError(
+                f"Y has {len(columns)} column(s), but the model has {len(self.names)} class variable(s): "
+                f"{shorten(self.names)}."
+            )
+        return [columns[i] for i in self._order(Y)]
+
     def _order(self, Y: Any) -> list[int]:
-        """Columns of a DataFrame are matched by name; of an array by position."""
+        """Return the positions of the class variables: matched by name in a DataFrame, by position in an array."""
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if self.frame_states is None or self.given_names is None or not isinstance(frame, nw.DataFrame):
             return list(range(len(self.names)))
@@ -134,22 +152,33 @@ class ClassTable:
         return [place[name] for name in self.given_names]
 
     def decode(self, codes: Codes, like: Any = None) -> Any:
-        """The states behind codes of shape (n, K), in the kind of container that `fit` was given.
+        """Return the states behind codes of shape (n, K), in the kind of container that `fit` was given.
 
-        ``like``, a DataFrame of the same library, lends its index, where that library has one.
+        The result has the index of ``like`` if both are DataFrames of a library with an index.
         """
         if self.frame_states is not None and self.given_names is not None:
-            chosen = [nw.from_native(s, series_only=True)[codes[:, k]] for k, s in enumerate(self.frame_states)]
-            named = [series.alias(name) for series, name in zip(chosen, self.given_names, strict=True)]
-            frame = nw.concat([nw.maybe_reset_index(series).to_frame() for series in named], how="horizontal")
-            native = frame.to_native()
-            if frame.implementation.is_pandas_like() and type(like) is type(native):
-                native.index = like.index
-            return native
+            return self._decode_frame(codes, like)
         matrix = np.empty(codes.shape, dtype=self.dtype)
         for k, states in enumerate(self.states):
             matrix[:, k] = states[codes[:, k]]
         return matrix[:, 0] if self.one_dimensional else matrix
+
+    def _decode_frame(self, codes: Codes, like: Any) -> Any:
+        columns = list(zip(self.given_names or [], self.frame_states or [], codes.T, strict=True))
+        if nw.dependencies.is_pandas_series(columns[0][1]):  # narwhals would take several times as long
+            pandas = nw.dependencies.get_pandas()
+            index = like.index if isinstance(like, pandas.DataFrame) else pandas.RangeIndex(len(codes))
+            taken = {
+                name: pandas.Series(states.array.take(chosen), index=index, dtype=states.dtype, copy=False)
+                for name, states, chosen in columns
+            }
+            return pandas.DataFrame(taken, index=index, copy=False)
+        series = [nw.from_native(states, series_only=True)[chosen].alias(name) for name, states, chosen in columns]
+        frame = nw.concat([nw.maybe_reset_index(one).to_frame() for one in series], how="horizontal")
+        native = frame.to_native()
+        if frame.implementation.is_pandas_like() and type(like) is type(native):
+            native.index = like.index
+        return native
 
 
 def _read_classes(Y: Any, owner: str, allow_missing: bool = False) -> tuple[list[Column], bool]:
@@ -157,17 +186,17 @@ def _read_classes(Y: Any, owner: str, allow_missing: bool = False) -> tuple[list
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     if hasattr(Y, "__array__") and not hasattr(Y, "dtype") and not hasattr(Y, "columns"):
         Y = np.asarray(Y)
+    Y = unmask(Y)
     series = nw.from_native(Y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         name = series.name if isinstance(series.name, str) and series.name else "y0"
         columns = [series_column(series, name, "Y")]
     elif _is_one_dimensional(Y):
-        values = Y if hasattr(Y, "dtype") else as_objects(list(Y))
-        kind = np.asarray(values).dtype.kind
-        if kind == "O":
-            columns = [object_column("y0", np.asarray(values), "Y")]
-        elif kind in "fiubUS":
-            columns = [Column("y0", np.asarray(values), "discrete")]
+        values = np.asarray(Y) if hasattr(Y, "dtype") else as_objects(list(Y))
+        if values.dtype.kind == "O":
+            columns = [object_column("y0", values, "Y")]
+        elif values.dtype.kind in "fiubUSmM":
+            columns = [Column("y0", values, "discrete")]
         else:
             raise TypeError(f"Y is of type {values.dtype}, which has no states. Convert it to integers or strings.")
     else:
@@ -187,7 +216,7 @@ def _is_one_dimensional(Y: Any) -> bool:
 
 
 def _refuse_continuous(column: Column) -> None:
-    """A class variable with fractional values is a regression target: say so instead of making states of it."""
+    """Raise an error for a class variable with fractional values, which is a regression target."""
     if column.declared is None and column.values.dtype.kind == "f":
         fractional = column.values != np.floor(column.values)
         if fractional.any():
@@ -205,9 +234,17 @@ def _common_dtype(states: Sequence[Array]) -> np.dtype[Any]:
     return np.dtype(object)
 
 
-def _frame_states(frame: nw.DataFrame[Any], columns: Sequence[Column], states: Sequence[Array]) -> list[Any]:
+def _encode_columns(columns: Sequence[Column], states: Sequence[Array]) -> Codes:
+    pairs = zip(columns, states, strict=True)
+    return np.column_stack([encode_values(column.values, known, column.factors) for column, known in pairs])
+
+
+def _frame_states(
+    frame: nw.DataFrame[Any], columns: Sequence[Column], states: Sequence[Array], codes: Codes
+) -> list[Any]:
+    """Return a native column of the states of each class variable."""
     native = []
-    for series, column, known in zip(frame.iter_columns(), columns, states, strict=True):
+    for series, column, known, coded in zip(frame.iter_columns(), columns, states, codes.T, strict=True):
         if column.declared is not None:
             own = series.to_native()
             if series.implementation.is_pandas_like():  # keeps categories and their order as they were
@@ -215,14 +252,14 @@ def _frame_states(frame: nw.DataFrame[Any], columns: Sequence[Column], states: S
             else:
                 values = nw.new_series(series.name, known.tolist(), series.dtype, backend=frame.implementation)
         else:
-            first = {code: row for row, code in reversed(list(enumerate(encode_values(column.values, known).tolist())))}
-            values = series[[first[code] for code in range(len(known))]]
+            found, first = np.unique(coded, return_index=True)
+            values = series[first[found >= 0].tolist()]
         native.append(nw.maybe_reset_index(values).to_native())
     return native
 
 
 def keep_names_apart(features: FeatureTable, named: bool, classes: ClassTable) -> None:
-    """Names of features and class variables must differ: numbered ones give way, given ones may not clash."""
+    """Make the names of features and class variables differ: rename numbered columns, refuse equal given names."""
     given = [name for name in classes.names if classes.given_names is not None and name in classes.given_names]
     for name in given if named else []:
         if name in features.names:

@@ -1,25 +1,37 @@
-"""A table as it was given: columns of values, their kinds, missing values, states."""
+"""Columns of a table as it was given: values, kinds, missing values, distinct values.
+
+What is decided per value (its type, whether it is missing, its code) is decided once for each distinct value.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, compress
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from pmdc._support.arrays import Array, Codes
+from pmdc._support.arrays import Array, Codes, Floats
 
 UNKNOWN = -1
 """Code of a value that was not there in `fit`."""
 
 MISSING = -2
 """Code of a missing value, where missing values are allowed."""
+
+
+class Factors(NamedTuple):
+    """A column as codes into a list of distinct values, some of which may have no row."""
+
+    levels: list[Any]
+    codes: Codes
 
 
 @dataclass(frozen=True)
@@ -31,32 +43,44 @@ class Column:
     kind: Literal["continuous", "discrete"]
     declared: tuple[Hashable, ...] | None = None
     """The states that a categorical type declares, with or without rows."""
+    known_factors: Factors | None = None
+
+    @cached_property
+    def factors(self) -> Factors:
+        return self.known_factors or factorise(self.values)
+
+
+def factorise(values: Array) -> Factors:
+    """Return the distinct values and the index of each row's value among them."""
+    if values.dtype.kind in "mM":
+        levels, codes = np.unique(values, return_inverse=True)
+        return Factors(list(levels), codes)
+    listed = values.tolist()
+    index = {value: i for i, value in enumerate(dict.fromkeys(listed))}
+    return Factors(list(index), np.fromiter(map(index.__getitem__, listed), np.int64, len(listed)))
 
 
 def read_columns(data: Any, argument: str, owner: str, allow_missing: bool = False) -> list[Column]:
-    """Read a table (DataFrame, array or list of rows) into columns; refuse what is missing or has no shape.
+    """Read a table into columns; raise an error if it has no columns, no rows or missing values.
 
     Parameters
     ----------
     data : DataFrame of any library that narwhals reads, 2-D array, or list of rows
     argument : str
-        What the caller called it ("X" or "Y"), for messages and for the names of nameless columns.
+        The name of the argument ("X" or "Y"), for messages and for the names of nameless columns.
     owner : str
         The class that reads, for messages.
     allow_missing : bool
-        Whether missing values may stay.
+        Whether missing values are allowed.
     """
-    if data is None or type(data) in (str, bytes, dict) or nw.dependencies.is_polars_lazyframe(data):
-        remedy = (
-            "call .collect() on it first"
-            if hasattr(data, "collect")
-            else "give a DataFrame, a 2-D array or a list of rows"
-        )
+    lazy = nw.dependencies.is_polars_lazyframe(data)
+    if data is None or type(data) in (str, bytes, dict) or lazy:
+        remedy = "call .collect() on it first" if lazy else "give a DataFrame, a 2-D array or a list of rows"
         raise TypeError(f"{argument} is of type {type(data).__name__}: {remedy}.")
     names = getattr(data, "column_names", getattr(data, "columns", ()))  # pyarrow's and everyone else's
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{argument} has several columns named {twice[0]!r}: column names must be unique.")
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    if duplicates:
+        raise ValueError(f"{argument} has several columns named {duplicates[0]!r}: column names must be unique.")
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = _frame_columns(frame, argument)
@@ -67,180 +91,220 @@ def read_columns(data: Any, argument: str, owner: str, allow_missing: bool = Fal
     return columns
 
 
+def read_matrix(data: Any) -> Floats | None:
+    """Read a table of finite numbers as one matrix, which is fast; return None if it needs `read_columns`."""
+    if nw.dependencies.is_pandas_dataframe(data):
+        plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in set(data.dtypes))
+    elif nw.dependencies.is_polars_dataframe(data):
+        plain = all(dtype.is_numeric() for dtype in data.dtypes)
+    else:
+        plain = type(data) is np.ndarray
+    matrix = np.asarray(data) if plain else np.empty(0)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu" or not matrix.size or not np.isfinite(matrix).all():
+        return None
+    return np.array(matrix, dtype=float, order="C")
+
+
 def _frame_columns(frame: nw.DataFrame[Any], argument: str) -> list[Column]:
     if 0 in frame.shape:
         what = "sample(s)" if frame.shape[1] else ("feature(s)" if argument == "X" else "class variable(s)")
         raise ValueError(f"{argument}: found 0 {what} (shape={frame.shape}) while a minimum of 1 is required.")
-    columns = []
-    for name, series in zip(_node_names(frame.columns, argument), frame.iter_columns(), strict=True):
-        columns.append(series_column(series, name, argument))
-    return columns
-
-
-def _node_names(names: Sequence[Any], argument: str) -> list[str]:
-    """Columns keep their names if all are strings; otherwise they are numbered, as scikit-learn does."""
-    if all(isinstance(name, str) for name in names):
-        return list(names)
-    return [f"{argument.lower()}{i}" for i in range(len(names))]
+    names = frame.columns
+    if not all(isinstance(name, str) for name in names):  # numbered, as scikit-learn does
+        names = [f"{argument.lower()}{i}" for i in range(len(names))]
+    return [series_column(series, name, argument) for name, series in zip(names, frame.iter_columns(), strict=True)]
 
 
 def series_column(series: nw.Series[Any], name: str, argument: str) -> Column:
+    native = series.to_native()
+    if nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, np.dtype):  # fast, and keeps the dtype
+        kind = native.dtype.kind
+        if kind in ("fiub" if argument == "X" else "fiubmM"):
+            return Column(name, native.to_numpy(), "continuous" if kind in "fiu" else "discrete")
     dtype = series.dtype
-    if dtype.is_numeric():
-        return Column(name, _numbers(series), "continuous")
-    if dtype == nw.Boolean:
-        values = series.to_numpy() if not series.is_null().any() else as_objects(series.to_list())
-        return Column(name, values, "discrete")
+    if dtype.is_numeric() and (argument == "X" or dtype != nw.Decimal):
+        exact = dtype != nw.Decimal and not series.null_count()  # as floats, nulls are NaN
+        return Column(name, (series if exact else series.cast(nw.Float64)).to_numpy(), "continuous")
+    if dtype == nw.Boolean and not series.null_count():
+        return Column(name, series.to_numpy(), "discrete")
     if dtype in (nw.Categorical, nw.Enum):
-        return Column(name, as_objects(series.to_list()), "discrete", _declared_states(series))
-    if dtype in (nw.String, nw.Object, nw.Unknown):
-        return object_column(name, as_objects(series.to_list()), argument)
-    raise TypeError(
-        f"{argument}, column {name!r} is of type {dtype}, which is neither a number nor a category. "
-        "Convert it to one of these first."
-    )
+        return _categorical_column(series, name)
+    if argument == "X" and dtype not in (nw.Boolean, nw.String, nw.Object, nw.Unknown):
+        raise TypeError(
+            f"X, column {name!r} is of type {dtype}, which is neither a number nor a category. Convert it (a date, for "
+            "example, to the days since another date, or to its weekday as a category) or drop the column."
+        )
+    return object_column(name, as_objects(series.to_list()), argument)
 
 
-def _declared_states(series: nw.Series[Any]) -> tuple[Hashable, ...] | None:
-    """The states that a categorical type declares; polars' Categorical declares none, its Enum does."""
-    if series.implementation.is_pandas_like():  # read natively: narwhals would make strings of all of them
-        return tuple(series.to_native().cat.categories.tolist())
-    return tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
-
-
-def _numbers(series: nw.Series[Any]) -> Array:
-    """Values of a numeric column; nulls of nullable types become NaN, so that one check finds them all."""
-    if series.is_null().any():
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
-    return series.to_numpy()
+def _categorical_column(series: nw.Series[Any], name: str) -> Column:
+    if not series.implementation.is_pandas_like():  # polars' Categorical declares no states, its Enum does
+        declared = tuple(series.dtype.categories) if isinstance(series.dtype, nw.Enum) else None
+        return Column(name, as_objects(series.to_list()), "discrete", declared)
+    native = series.to_native().cat  # narwhals would convert all categories to strings
+    levels, codes = native.categories.tolist(), native.codes.to_numpy().astype(np.int64)
+    declared = tuple(levels)
+    levels.append(None)  # the missing value, whose code is -1
+    factors = Factors(levels, np.where(codes < 0, len(declared), codes))
+    return Column(name, as_objects(levels)[codes], "discrete", declared, factors)
 
 
 def _array_columns(data: Any, argument: str, owner: str) -> list[Column]:
     if not hasattr(data, "dtype") and not hasattr(data, "__array__") and isinstance(data, (list, tuple)):
         data = _object_matrix(data, argument)
     matrix = check_array(
-        data, dtype=None, ensure_all_finite=False, ensure_min_features=1, input_name=argument, estimator=owner
+        unmask(data), dtype=None, ensure_all_finite=False, ensure_min_features=1, input_name=argument, estimator=owner
     )
     names = [f"{argument.lower()}{i}" for i in range(matrix.shape[1])]
     if matrix.dtype.kind == "O":
         return [object_column(name, matrix[:, i], argument) for i, name in enumerate(names)]
-    if matrix.dtype.kind not in "fiubUS":
+    if matrix.dtype.kind not in ("fiubUS" if argument == "X" else "fiubUSmM"):
         raise TypeError(
-            f"{argument} is of type {matrix.dtype}, which is neither numbers nor categories. Convert it first."
+            f"{argument} is of type {matrix.dtype}, which is neither a number nor a category. Convert it to one of "
+            "these; dates, for example, to the days since another date."
         )
     kind: Literal["continuous", "discrete"] = "continuous" if matrix.dtype.kind in "fiu" else "discrete"
     return [Column(name, matrix[:, i], kind) for i, name in enumerate(names)]
 
 
 def _object_matrix(rows: Sequence[Any], argument: str) -> Array:
-    """A list of rows as it stands: numpy would turn ``[1, "a"]`` into two strings and open up tuples."""
+    """Return a list of rows as an array of objects: numpy would convert ``[1, "a"]`` to strings and unpack tuples."""
     if not rows:
         return np.empty((0, 0))
-    if not all(isinstance(row, (list, tuple)) for row in rows):
-        return np.asarray(rows)  # one-dimensional, or rows that are arrays
-    widths = [len(row) for row in rows]
+    if not all(isinstance(row, (list, tuple)) for row in rows):  # one-dimensional, or rows that are arrays
+        masked = any(isinstance(row, np.ma.MaskedArray) for row in rows)
+        return np.ma.stack(rows) if masked else np.asarray(rows)
+    widths = list(map(len, rows))
     if len(set(widths)) > 1:
         odd = next(i for i, width in enumerate(widths) if width != widths[0])
         raise ValueError(
             f"{argument} is ragged: row 0 has {widths[0]} value(s), row {odd} has {widths[odd]}. Make them equal."
         )
-    matrix = np.empty((len(rows), widths[0]), dtype=object)
-    for i, row in enumerate(rows):
-        matrix[i] = as_objects(row)
-    return matrix
+    return as_objects(list(chain.from_iterable(rows))).reshape(len(rows), widths[0])
+
+
+def unmask(data: Any) -> Any:
+    """Return a masked array as an ordinary one, with a missing value in each masked cell; anything else as it is."""
+    if not isinstance(data, np.ma.MaskedArray):
+        return data
+    plain, mask = np.ma.getdata(data), np.ma.getmaskarray(data)
+    if not mask.any():
+        return plain
+    missing = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(plain.dtype.kind)
+    plain = plain.astype(object if missing is None else plain.dtype)
+    plain[mask] = missing
+    return plain
 
 
 def as_objects(values: Sequence[Any]) -> Array:
-    """An object array of just these values, whatever they are (numpy would open up tuples)."""
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
+    """Return an object array of exactly these values (numpy would unpack tuples)."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def show(value: Any) -> str:
-    """A value for a message, without numpy's wrapping."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    """Return a value as text for a message, without numpy's wrapping."""
+    return repr(value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value)
 
 
 def object_column(name: str, values: Array, argument: str) -> Column:
-    """Tell the kind of a column without a type by its values."""
-    present = [v for v in values.tolist() if not _is_missing(v)]
-    if argument == "X":
-        for value in present:
-            if not isinstance(value, (str, Real, np.bool_)):
-                raise TypeError(
-                    f"X, column {name!r}: argument must be a string or a real number, not {value!r} "
-                    f"({type(value).__name__})."
-                )
-    types = {_value_type(value) for value in present}
-    if types <= {"number"}:
-        return _number_column(name, values, argument)
-    if (argument == "X" and len(types) > 1) or {"bool", "number"} <= types:
-        odd = {_value_type(value): value for value in present}
+    """Determine the kind of a column without a type from its values."""
+    listed = values.tolist()
+    try:
+        factors = factorise(values)
+    except TypeError:
+        raise TypeError(_refusal(name, next(v for v in listed if not _is_hashable(v)), argument)) from None
+    missing = is_missing(values, factors)
+    present = list(compress(listed, (~missing).tolist())) if missing.any() else listed
+    types = set(map(type, present))  # of all values, because 1 and True are one level
+    if argument == "X" and not all(issubclass(kind, (str, Real, np.bool_)) for kind in types):
+        odd = next(value for value in present if not isinstance(value, (str, Real, np.bool_)))
+        raise TypeError(_refusal(name, odd, argument))
+    kinds = {_kind_of_type(kind) for kind in types}
+    if kinds <= {"number"}:
+        return _number_column(name, values, missing, present, argument)
+    if (argument == "X" and len(kinds) > 1) or {"bool", "number"} <= kinds:
+        examples = {_kind_of_type(type(value)): value for value in present}
         raise TypeError(
-            f"{argument}, column {name!r} mixes types: {', '.join(show(v) for v in odd.values())}. "
+            f"{argument}, column {name!r} mixes types: {', '.join(show(v) for v in examples.values())}. "
             "Give it values of one type."
         )
-    for value in present:
-        try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"{argument}, column {name!r} holds {value!r} ({type(value).__name__}), which cannot be a state: "
-                "states must be hashable, such as strings, integers or tuples."
-            ) from None
-    if types == {"bool"} and len(present) == len(values):
+    if kinds == {"bool"} and not missing.any():
         return Column(name, values.astype(bool), "discrete")
-    return Column(name, values, "discrete")
+    return Column(name, values, "discrete", known_factors=factors)
 
 
-def _number_column(name: str, values: Array, argument: str) -> Column:
-    listed = values.tolist()
-    if all(isinstance(v, (int, np.integer)) for v in listed):
+def _refusal(name: str, value: Any, argument: str) -> str:
+    kind = type(value).__name__
+    if argument == "X":
+        return f"X, column {name!r}: argument must be a string or a real number, not {value!r} ({kind})."
+    return (
+        f"{argument}, column {name!r} holds {value!r} ({kind}), which cannot be a state: states must be hashable, such "
+        "as strings, integers or tuples."
+    )
+
+
+def _number_column(
+    name: str, values: Array, missing: npt.NDArray[np.bool_], present: list[Any], argument: str
+) -> Column:
+    if all(issubclass(kind, (int, np.integer)) for kind in set(map(type, present))) and not missing.any():
         try:
-            return Column(name, np.array(listed, dtype=np.int64), "continuous")
+            return Column(name, np.array(present, dtype=np.int64), "continuous")
         except OverflowError:
-            if argument == "Y":  # as floats, neighbouring states would fall together
+            if argument != "X":  # as floats, neighbouring states would become equal
                 return Column(name, values, "discrete")
+    numbers = np.full(len(values), np.nan)
     try:
-        return Column(name, np.array([np.nan if _is_missing(v) else float(v) for v in listed]), "continuous")
+        numbers[~missing] = present
     except OverflowError:
         raise ValueError(f"{argument}, column {name!r} holds a number too large for a float: rescale it.") from None
+    return Column(name, numbers, "continuous")
 
 
-def _value_type(value: object) -> str:
-    if isinstance(value, (bool, np.bool_)):
+def _kind_of_type(kind: type) -> str:
+    if issubclass(kind, (bool, np.bool_)):
         return "bool"
-    return "number" if isinstance(value, Real) else type(value).__name__
+    return "number" if issubclass(kind, Real) else kind.__name__
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_missing(value: object) -> bool:
-    """None, NaN, pandas' NA and NaT: the values that stand for no value."""
+    """Return whether a value stands for no value: None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, Real) and value != value
+    return isinstance(value, (Real, np.datetime64, np.timedelta64)) and bool(value != value)
 
 
-def is_missing(values: Array) -> npt.NDArray[np.bool_]:
-    """Which values are missing: None, NaN and what DataFrame libraries call null."""
-    if values.dtype.kind == "f":
+def is_missing(values: Array, factors: Factors | None = None) -> npt.NDArray[np.bool_]:
+    """Return which values are missing: None, NaN, NaT and what DataFrame libraries call null."""
+    if values.dtype.kind in "fmM":
         return np.isnan(values)
     if values.dtype.kind == "O":
-        return np.fromiter((_is_missing(v) for v in values), dtype=bool, count=len(values))
+        levels, codes = factors or factorise(values)
+        return np.array([_is_missing(level) for level in levels], dtype=bool)[codes]
     return np.zeros(len(values), dtype=bool)
 
 
 def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -> None:
     values = column.values
+    if values.dtype.kind not in "fmMO" or (values.dtype.kind == "f" and np.isfinite(values).all()):
+        return
     if values.dtype.kind == "f" and np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise ValueError(
             f"Input {argument} contains infinity: column {column.name!r}, row {row}. "
             "Replace infinite values by finite ones or drop those rows."
         )
-    missing = is_missing(values)
-    if missing.any() and not allow_missing:
+    if allow_missing:
+        return
+    missing = is_missing(values, None if values.dtype.kind != "O" else column.factors)
+    if missing.any():
         raise ValueError(
             f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "
             f"the first in row {int(np.flatnonzero(missing)[0])}. Missing values are not supported: "
@@ -252,23 +316,30 @@ def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -
         )
 
 
-def column_states(column: Column) -> Array:
-    """The states of a discrete column: those its type declares, otherwise those observed, sorted."""
+def column_states(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> Array:
+    """Return the states of a discrete column: those its type declares, otherwise those of the kept rows, sorted."""
     if column.declared is not None:
-        values = list(column.declared)
-        if values and all(_value_type(v) == "number" for v in values):
-            return np.array(values)
-        return as_objects(values)
-    if column.values.dtype.kind != "O":
-        return np.unique(column.values)
-    observed = list(dict.fromkeys(column.values.tolist()))
+        kinds = {_kind_of_type(type(state)) for state in column.declared}
+        return np.array(column.declared) if kinds == {"number"} else as_objects(column.declared)
+    observed = list(compress(column.factors.levels, observed_levels(column, kept)))
     try:
         observed.sort()
     except TypeError:  # states of several types have no natural order
         observed.sort(key=lambda state: (type(state).__name__, str(state)))
-    return as_objects(observed)
+    dtype = column.values.dtype
+    return as_objects(observed) if dtype.kind == "O" else np.array(observed, dtype=dtype)
 
 
-def encode_values(values: Array, states: Array) -> Codes:
-    code = {state: i for i, state in enumerate(states.tolist())}
-    return np.fromiter((code.get(v, UNKNOWN) for v in values.tolist()), dtype=np.int64, count=len(values))
+def observed_levels(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> list[bool]:
+    """Return which levels of a column occur in the kept rows."""
+    levels, codes = column.factors
+    counts = np.bincount(codes if kept is None else codes[kept], minlength=len(levels))
+    return (counts > 0).tolist()
+
+
+def encode_values(values: Array, states: Array, factors: Factors | None = None) -> Codes:
+    """Return the index of each value among the states; -1 where it is none of them."""
+    levels, codes = factors or factorise(values)
+    listed = list(states) if states.dtype.kind in "mM" else states.tolist()  # numpy's dates keep nanoseconds
+    index = {state: i for i, state in enumerate(listed)}
+    return np.array([index.get(level, UNKNOWN) for level in levels], dtype=np.int64)[codes]

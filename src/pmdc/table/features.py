@@ -1,10 +1,10 @@
-"""What `fit` saw of the features, and how later tables are translated into numbers and codes."""
+"""The features seen in `fit`, and the conversion of later tables into numbers and codes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,7 @@ import numpy.typing as npt
 
 from pmdc._support.arrays import Array, Codes, Floats
 from pmdc._support.checks import shorten
-from pmdc.table.columns import (
-    UNKNOWN,
-    Column,
-    column_states,
-    encode_values,
-    show,
-)
+from pmdc.table.columns import UNKNOWN, Column, column_states, encode_values, observed_levels, show
 
 
 @dataclass(frozen=True)
@@ -35,16 +29,16 @@ class Features:
         return Features(self.continuous[index], self.discrete[index])
 
     def numbers(self) -> Features:
-        """The continuous features alone."""
+        """Return the continuous features alone."""
         return Features(self.continuous, self.discrete[:, :0])
 
     def with_discrete(self, codes: Codes) -> Features:
-        """More discrete columns behind these."""
+        """Return the features with more discrete columns appended."""
         return Features(self.continuous, np.hstack([self.discrete, codes]))
 
 
 class FeatureTable:
-    """What `fit` saw of the features: which are continuous, which discrete, and the states of the latter."""
+    """The features seen in `fit`: which are continuous, which discrete, and the states of the latter."""
 
     def __init__(
         self,
@@ -58,7 +52,7 @@ class FeatureTable:
         self.continuous = continuous
         self.discrete = discrete
         self.states = states
-        self.observed = observed  # which states have rows: a declared one without rows is as good as unseen
+        self.observed = observed  # which states have rows; a declared state without rows is treated as unseen
 
     @property
     def discrete_names(self) -> list[str]:
@@ -71,12 +65,10 @@ class FeatureTable:
         discrete_features: Any = "from_dtype",
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> FeatureTable:
-        """Tell discrete from continuous columns and collect the states of the discrete ones.
+        """Separate discrete from continuous columns and collect the states of the discrete ones.
 
-        ``kept`` marks the rows that count.
+        ``kept`` marks the rows to learn from (by default all).
         """
-        if kept is not None:
-            columns = [replace(column, values=column.values[kept]) for column in columns]
         names = [column.name for column in columns]
         chosen = _chosen_discrete(columns, discrete_features)
         for i, column in enumerate(columns):
@@ -86,15 +78,16 @@ class FeatureTable:
                     f"discrete_features={discrete_features!r} leaves it out. Add it there, or drop the column."
                 )
         discrete = sorted(chosen)
-        states = [column_states(columns[i]) for i in discrete]
+        states = [column_states(columns[i], kept) for i in discrete]
         observed = []
         for i, known in zip(discrete, states, strict=True):
-            _refuse_identifier(columns[i], known)
-            observed.append(np.bincount(encode_values(columns[i].values, known), minlength=len(known)) > 0)
+            _refuse_identifier(columns[i], known, kept)
+            codes = encode_values(columns[i].values, known, columns[i].factors)
+            observed.append(np.bincount(codes if kept is None else codes[kept], minlength=len(known)) > 0)
         return cls(names, [i for i in range(len(columns)) if i not in chosen], discrete, states, observed)
 
     def encode(self, columns: Sequence[Column]) -> Features:
-        """Numbers and codes of a table with the columns of `fit`; a value without rows in `fit` has code -1."""
+        """Convert a table with the columns of `fit` to numbers and codes; a value without rows in `fit` has code -1."""
         n = len(columns[0].values)
         continuous = np.empty((n, len(self.continuous)))
         for j, i in enumerate(self.continuous):
@@ -106,12 +99,12 @@ class FeatureTable:
             continuous[:, j] = columns[i].values
         discrete = np.empty((n, len(self.discrete)), dtype=np.int64)
         for j, i in enumerate(self.discrete):
-            codes = encode_values(columns[i].values, self.states[j])
+            codes = encode_values(columns[i].values, self.states[j], columns[i].factors)
             discrete[:, j] = np.where(self.observed[j][codes], codes, UNKNOWN)
         return Features(continuous, discrete)
 
     def warn_unseen(self, features: Features, used: Sequence[int], columns: Sequence[Column], answer: str) -> None:
-        """Warn of discrete values that were not there in `fit`, in those columns that the model uses."""
+        """Warn about discrete values that were not seen in `fit`, in the columns that the model uses."""
         for j in used:
             unseen = np.flatnonzero(features.discrete[:, j] == UNKNOWN)
             if unseen.size:
@@ -126,16 +119,11 @@ class FeatureTable:
 
 
 def _chosen_discrete(columns: Sequence[Column], discrete_features: Any) -> set[int]:
-    if isinstance(discrete_features, str):
-        if discrete_features != "from_dtype":
-            raise ValueError(
-                f"discrete_features={discrete_features!r}: give 'from_dtype', None, or a list of column names, "
-                "indices or booleans."
-            )
+    if isinstance(discrete_features, str) and discrete_features == "from_dtype":
         return {i for i, column in enumerate(columns) if column.kind == "discrete"}
     if discrete_features is None:
         return set()
-    if not isinstance(discrete_features, (Sequence, np.ndarray, set, frozenset)):
+    if isinstance(discrete_features, str) or not isinstance(discrete_features, (Sequence, np.ndarray, set, frozenset)):
         raise ValueError(
             f"discrete_features={discrete_features!r}: give 'from_dtype', None, or a list of column names, indices "
             "or booleans."
@@ -156,16 +144,16 @@ def _chosen_discrete(columns: Sequence[Column], discrete_features: Any) -> set[i
             chosen.add(int(item) % len(columns))
         else:
             raise ValueError(
-                f"discrete_features names {item!r}, which is no column of X; its columns are {shorten(list(index))}."
+                f"discrete_features names {item!r}, which is not a column of X; its columns are {shorten(list(index))}."
             )
     return chosen
 
 
-def _refuse_identifier(column: Column, states: Array) -> None:
-    observed = len(set(column.values.tolist()))
-    if observed == len(column.values) and observed > 2:
+def _refuse_identifier(column: Column, states: Array, kept: npt.NDArray[np.bool_] | None) -> None:
+    observed = sum(observed_levels(column, kept))
+    if observed == (len(column.values) if kept is None else kept.sum()) and observed > 2:
         raise ValueError(
             f"X, column {column.name!r} is discrete and has as many values as rows ({observed}; for example "
-            f"{show(states[0])}): it looks like an identifier, and nothing can be learned from it. Drop it, or "
+            f"{show(states[0])}): it looks like an identifier, from which nothing can be learned. Drop it, or "
             "declare it continuous if it is a number."
         )

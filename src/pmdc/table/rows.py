@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
+from pmdc.table.columns import unmask
 from pmdc.table.features import Features
 
 
@@ -16,8 +17,8 @@ from pmdc.table.features import Features
 class TrainingRows:
     """The rows of a table as learning sees them: numbers, codes and weights.
 
-    A row of the table may be there several times, as when its missing states are completed in several ways. All its
-    copies are held out together, fall into the same fold, and count as one row in standard errors.
+    A row of the table may occur several times, for example with its missing states completed in several ways. All its
+    copies are held out together, are in the same fold, and count as one row in standard errors.
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class TrainingRows:
     weighted : bool
         Whether weights were given at all.
     origin : array of shape (n,)
-        The row of the table that each row is, or is a copy of.
+        The row of the table that each row is a copy of.
     n_table : int
         The number of rows of the table, those of weight zero included.
     """
@@ -69,21 +70,21 @@ class TrainingRows:
 
     @cached_property
     def codes(self) -> Codes:
-        """The codes of all nodes, shape (n, n_nodes); columns are what is read."""
+        """The codes of all nodes, shape (n, n_nodes), in column-major order."""
         return np.asfortranarray(np.hstack([self.classes, self.features.discrete]))
 
     @cached_property
     def has_copies(self) -> bool:
-        """Whether some row of the table is there more than once."""
+        """Whether some row of the table occurs more than once."""
         return len(np.unique(self.origin)) < len(self)
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Read one weight for each row; a row of weight zero counts as a row that is not there."""
+    """Read one weight for each row; a row of weight zero is ignored."""
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        weights = np.asarray(sample_weight, dtype=float)
+        weights = np.asarray(unmask(sample_weight), dtype=float)
     except (TypeError, ValueError):
         raise ValueError("sample_weight must be numbers, one for each row.") from None
     if weights.ndim == 0:
