@@ -388,7 +388,7 @@ def benchmark(
 ) -> None:
     """Compare methods by cross-validation; a run that was stopped is continued."""
     from pmdc._support.extras import require
-    from pmdc.cli.running import BadInput, shield_workers
+    from pmdc.cli.running import BadInput
     from pmdc.evaluation.report import write_report
     from pmdc.evaluation.runner import benchmark as run
     from pmdc.evaluation.runner import origins
@@ -396,8 +396,6 @@ def benchmark(
     try:
         for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work
             require(module)
-        if jobs != 1:
-            shield_workers()
         store = run(
             sets if sets == "all" else _listed(sets),
             methods=None if methods == "all" else _listed(methods),

@@ -15,7 +15,7 @@ from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_lo
 from pmdc.cli.judging import Judgement, as_json, judge
 from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.models import save_model
-from pmdc.cli.running import BadInput, shield_workers, work
+from pmdc.cli.running import BadInput, work
 from pmdc.table_files import STANDARD_STREAM, Format, check_output, read_table
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
         screen.note("fit", training.left_out)
     split = None if settings.test_size is None else _split(training, settings)
     show_kinds(screen, training.kinds, len(training.X), table.source)
-    if settings.jobs != 1:
-        shield_workers()
     judgement = None
     if split is not None:
         judgement = _test(training, *split, settings, screen)
