@@ -19,6 +19,7 @@ from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 from pmdc.datasets import load_election
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.evaluation.held_out import evaluate
 
 _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
     # the model, and its decisions for the Hamming loss and for the subset 0/1 loss
@@ -29,15 +30,15 @@ _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
 }
 
 
-def held_out(model: MultiDimensionalClassifier, losses: Sequence[str], X: Any, Y: Any, n_folds: int) -> Floats:
+def cross_validate(model: MultiDimensionalClassifier, losses: Sequence[str], X: Any, Y: Any, n_folds: int) -> Floats:
     """Hamming loss, subset 0/1 loss and joint log-loss of each fold; shape (n_folds, 3)."""
     rows = []
     for train, test in KFold(n_folds, shuffle=True, random_state=0).split(X):
         model.fit(X.iloc[train], Y.iloc[train])
-        truth = Y.iloc[test].astype(object)
-        hamming, subset = (model.predict(X.iloc[test], loss=loss).astype(object) != truth for loss in losses)
-        log_prob = model.predict_joint(X.iloc[test]).log_prob(Y.iloc[test])
-        rows.append([hamming.to_numpy().mean(), subset.any(axis=1).mean(), -log_prob.mean()])
+        held_out = evaluate(model, X.iloc[test], Y.iloc[test], losses)
+        assert held_out.log_prob is not None
+        hamming, subset = (held_out.wrong(loss) for loss in losses)
+        rows.append([hamming.mean(), subset.any(axis=1).mean(), -held_out.log_prob.mean()])
     return np.array(rows)
 
 
@@ -85,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     say(f"Held-out losses, {options.folds}-fold cross-validation, mean ± standard error (less is better):\n")
     results = {
-        name: held_out(model, losses, survey.X, survey.Y, options.folds) for name, (model, losses) in _METHODS.items()
+        name: cross_validate(model, losses, survey.X, survey.Y, options.folds)
+        for name, (model, losses) in _METHODS.items()
     }
     say(comparison_table(results) + "\n\n")
 

@@ -295,10 +295,12 @@ def test_a_terminal_sees_colours_only_if_it_wants_them(pmdc, folder, monkeypatch
 
 
 def test_a_constant_prediction_is_never_a_state_that_the_model_does_not_know():
-    from pmdc.cli.judging import _constant
+    from pmdc.cli.losses import Losses, predict_most_frequent
+    from pmdc.evaluation.held_out import HeldOut
 
     truth = np.array([[-1, 0], [-1, 0], [0, 1]])
-    losses, right = _constant(truth, truth, (2, 2), smooth=False)
-    assert losses.subset.value == pytest.approx(2 / 3)
-    assert right.tolist() == [[False, True], [False, True], [True, False]]
-    assert losses.log.value == np.inf
+    constant = predict_most_frequent(HeldOut(["a", "b"], truth, {}, {}, None, None), truth, (2, 2), smoothing=0.0)
+    assert constant.wrong("hamming").tolist() == [[True, False], [True, False], [False, True]]
+    losses = Losses.of(constant)
+    assert losses.subset_loss.value == pytest.approx(2 / 3)
+    assert losses.joint_log_loss.value == np.inf

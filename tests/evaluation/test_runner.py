@@ -15,7 +15,7 @@ from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
 from pmdc.evaluation import methods
 from pmdc.evaluation.methods import FAMILIES
-from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, judge, run_cell
+from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, measure, run_cell
 from pmdc.evaluation.store import MEASURES, Record, Store
 from pmdc.metrics import joint_log_loss, subset_loss
 
@@ -56,11 +56,11 @@ def test_one_record_for_each_cell_with_all_measures(table, tmp_path):
 def test_the_measures_are_those_of_the_metrics():
     data = make_network(200, n_class_variables=2, random_state=1)
     model = BinaryRelevance().fit(data.X[:150], data.Y[:150])
-    measures, details = judge(model, "hamming", data.X[150:], data.Y[150:])
+    measures, details = measure(model, "hamming", data.X[150:], data.Y[150:])
     assert measures["subset_loss"] == subset_loss(data.Y[150:], model.predict(data.X[150:]))
-    assert measures["joint_log_loss"] == joint_log_loss(data.Y[150:], model.predict_joint(data.X[150:]))
+    assert measures["joint_log_loss"] == pytest.approx(joint_log_loss(data.Y[150:], model.predict_joint(data.X[150:])))
     assert set(details["accuracy"]) == {"y0", "y1"}
-    _, details = judge(GBNC(max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:])
+    _, details = measure(GBNC(max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:])
     assert details["status"].startswith("optimal over the ")
 
 

@@ -17,14 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from pmdc._support.progress import watching
-from pmdc.cli.judging import Judgement, Losses, Mean
 from pmdc.cli.kinds import Kind
+from pmdc.cli.losses import LossReport, Mean
 
 _PLAIN_FEATURES = 20
 """More features of a kind than this that need no remark are shown together."""
 _STATES = 8
 """The most states of a class variable that are listed."""
 _BAR = 16
+_LOSSES = ("Hamming", "subset 0/1", "joint log-loss")
 _ROLES = {"class variable": "cyan", "continuous": "", "discrete": "yellow", "ignored": "dim"}
 _WAYS = {"partition": "divides the rows", "input": "input"}
 
@@ -179,23 +180,22 @@ def _some_states(states: Mapping[str, int]) -> str:
     return shown + (f", ... ({len(states) - _STATES} more)" if len(states) > _STATES else "")
 
 
-def show_losses(screen: Screen, judgement: Judgement, baseline: str) -> None:
-    """The three losses of the model beside those of a constant prediction."""
-    table = _table("loss", "model", baseline, right=("model", baseline))
-    words = {"hamming": "Hamming", "subset": "subset 0/1", "log": "joint log-loss"}
-    for name in Losses._fields:
-        model, constant = getattr(judgement.model, name), getattr(judgement.baseline, name)
-        table.add_row(words[name], _mean(model), _mean(constant))
+def show_losses(screen: Screen, report: LossReport) -> None:
+    """Show the three losses of the model beside those of a constant prediction."""
+    table = _table("loss", "model", "most frequent", right=("model", "most frequent"))
+    for label, model, constant in zip(_LOSSES, report.model, report.most_frequent, strict=True):
+        table.add_row(label, _mean(model), _mean(constant))
     screen.out.print(table)
 
 
-def show_variables(screen: Screen, judgement: Judgement) -> None:
-    """Accuracy and log-loss of each class variable."""
-    frequent = "most frequent"
-    table = _table("class variable", "accuracy", frequent, "log-loss", right=("accuracy", frequent, "log-loss"))
-    for name, accuracy in judgement.accuracy.items():
-        constant = judgement.baseline_accuracy[name].value
-        table.add_row(escape(name), _mean(accuracy), f"{constant:.3f}", _mean(judgement.log_loss[name]))
+def show_variables(screen: Screen, report: LossReport) -> None:
+    """Show accuracy and log-loss of each class variable."""
+    numbers = ("accuracy", "most frequent", "log-loss")
+    table = _table("class variable", *numbers, right=numbers)
+    for name, losses in report.class_variables.items():
+        table.add_row(
+            escape(name), _mean(losses.accuracy), f"{losses.most_frequent_accuracy:.3f}", _mean(losses.log_loss)
+        )
     screen.out.print(table)
 
 

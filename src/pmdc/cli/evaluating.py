@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 from pmdc.cli.display import Screen, print_json, show_losses, show_variables
-from pmdc.cli.judging import Judgement, as_json, judge
+from pmdc.cli.losses import LossReport, report_losses
 from pmdc.cli.matching import read_features, read_outcomes, require_classes
 from pmdc.cli.models import load_model
 from pmdc.cli.pictures import PICTURES, check_picture, write_calibration
@@ -42,26 +42,25 @@ def run(
         screen.warn("evaluate", warning)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
-        judgement = judge(model, used.X, Y)
+        report = report_losses(model, used.X, Y)
     if plot is not None:
         with work(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             write_calibration(model, used.X, Y, plot)
     if json:
         dropped = table.n_rows - used.table.n_rows
-        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **as_json(judgement)})
+        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **report.as_json()})
     else:
-        _report(screen, judgement, used.table.source)
+        _show(screen, report, used.table.source)
 
 
-def _report(screen: Screen, judgement: Judgement, source: str) -> None:
-    screen.say(f"{source}: {judgement.n_rows} rows, mean ± standard error (less loss is better)")
+def _show(screen: Screen, report: LossReport, source: str) -> None:
+    screen.say(f"{source}: {report.n_rows} rows, mean ± standard error (less loss is better)")
     screen.say()
-    show_losses(screen, judgement, "most frequent")
+    show_losses(screen, report)
     screen.say()
-    show_variables(screen, judgement)
+    show_variables(screen, report)
     screen.say()
     screen.say(
-        f"Calibration error {judgement.calibration_error:.3f}, of whole outcomes "
-        f"{judgement.joint_calibration_error:.3f}."
+        f"Calibration error {report.calibration_error:.3f}, of whole outcomes {report.joint_calibration_error:.3f}."
     )

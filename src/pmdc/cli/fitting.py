@@ -12,8 +12,8 @@ import numpy as np
 
 from pmdc._support.progress import tell_phase
 from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_losses, structure_json, structure_words
-from pmdc.cli.judging import Judgement, as_json, judge
 from pmdc.cli.kinds import Training, read_training
+from pmdc.cli.losses import LossReport, report_losses
 from pmdc.cli.models import save_model
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import STANDARD_STREAM, Format, check_output, read_table
@@ -51,9 +51,9 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
         screen.note("fit", training.left_out)
     split = None if settings.test_size is None else _split(training, settings)
     show_kinds(screen, training.kinds, len(training.X), table.source)
-    judgement = None
+    report = None
     if split is not None:
-        judgement = _test(training, *split, settings, screen)
+        report = _test(training, *split, settings, screen)
     with screen.progress("fitting") as bar, work():
         model = _fit(training.X, training.Y, settings, bar)
     with work():
@@ -61,9 +61,9 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     if settings.estimator in ("forest", "boosting"):
         screen.note("fit", f"{output} holds trees: the other commands read it with --trust only.")
     if json:
-        print_json(_document(model, training, judgement, output, source))
+        print_json(_document(model, training, report, output, source))
     else:
-        _report(screen, model, judgement, output, len(training.X))
+        _report(screen, model, report, output, len(training.X))
 
 
 def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
@@ -127,21 +127,21 @@ def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
     return np.setdiff1d(np.arange(n_rows), test), test
 
 
-def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> Judgement:
+def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> LossReport:
     with screen.progress("fitting for the test") as bar, work():
         model = _fit(training.X.iloc[train], training.Y.iloc[train], settings, bar)
         tell_phase("testing")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X, column", UserWarning)  # rare values are met by chance
             known = model.class_table_.encode(training.Y.iloc[train])
-            return judge(model, training.X.iloc[test], training.Y.iloc[test], known)
+            return report_losses(model, training.X.iloc[test], training.Y.iloc[test], known)
 
 
-def _report(screen: Screen, model: Any, judgement: Judgement | None, output: Path, n_rows: int) -> None:
-    if judgement is not None:
-        screen.say(f"Test on {judgement.n_rows} rows held out, learned from the other {n_rows - judgement.n_rows}:")
+def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, n_rows: int) -> None:
+    if report is not None:
+        screen.say(f"Test on {report.n_rows} rows held out, learned from the other {n_rows - report.n_rows}:")
         screen.say()
-        show_losses(screen, judgement, "most frequent")
+        show_losses(screen, report)
         screen.say()
     screen.say(f"The graph, {structure_words(model)}:")
     screen.say()
@@ -150,7 +150,7 @@ def _report(screen: Screen, model: Any, judgement: Judgement | None, output: Pat
     screen.say(f"The model, fitted on all {n_rows} rows, is in {output}.")
 
 
-def _document(model: Any, training: Training, judgement: Judgement | None, output: Path, source: str) -> dict[str, Any]:
+def _document(model: Any, training: Training, report: LossReport | None, output: Path, source: str) -> dict[str, Any]:
     from pmdc import __version__
 
     columns = [
@@ -164,6 +164,6 @@ def _document(model: Any, training: Training, judgement: Judgement | None, outpu
         "rows_dropped": training.dropped,
         "columns": columns,
         "structure": structure_json(model),
-        "test": None if judgement is None else as_json(judgement),
+        "test": None if report is None else report.as_json(),
         "model": str(output),
     }

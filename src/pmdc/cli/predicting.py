@@ -14,11 +14,11 @@ import numpy as np
 from pmdc._support.checks import shorten
 from pmdc._support.extras import require
 from pmdc.cli.display import Screen
-from pmdc.cli.judging import blocks, rows_of
 from pmdc.cli.kinds import chosen
 from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model
 from pmdc.cli.running import BadInput, work
+from pmdc.evaluation.held_out import row_batches, take_rows
 from pmdc.table_files import EXCEL, STANDARD_STREAM, Format, TableFile, check_output, read_table, write_table
 
 _OF_TOP = ("row", "rank", "probability")
@@ -122,8 +122,8 @@ def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[
     names = model.class_names_
     wanted = model.loss if loss is None else loss
     parts, chances = [], []
-    for block in [slice(0, n_rows)] if _whole_batch(model, wanted) else blocks(n_rows):
-        rows, given = rows_of(X, block), _given_rows(known, block)
+    for block in [slice(0, n_rows)] if _whole_batch(model, wanted) else row_batches(n_rows):
+        rows, given = take_rows(X, block), _given_rows(known, block)
         parts.append(_as_pandas(model.predict(rows, loss=loss, given=given), names))
         if proba:
             answer = model.predict_proba(rows, given=given)
@@ -164,8 +164,8 @@ def _tops(model: Any, used: Matched, known: dict[str, Any], k: int) -> Any:
     """The k most probable outcomes of each row, one below the other."""
     pd = require("pandas")
     outcomes, chances = [], []
-    for block in blocks(len(used.rows)):
-        found = model.predict_joint(rows_of(used.X, block), given=_given_rows(known, block)).top(k)
+    for block in row_batches(len(used.rows)):
+        found = model.predict_joint(take_rows(used.X, block), given=_given_rows(known, block)).top(k)
         outcomes.append(found.outcomes.reshape(-1, found.outcomes.shape[-1]))
         chances.append(np.exp(found.log_prob).reshape(-1))
     frame = pd.DataFrame(np.concatenate(outcomes), columns=model.class_names_).infer_objects()

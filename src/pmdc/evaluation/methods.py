@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -81,15 +82,21 @@ class PlainMultiOutput(BaseEstimator):
             steps.insert(0, make_column_transformer((encoder, discrete), remainder="passthrough"))
         self._pipeline = make_pipeline(*steps)
         self._pipeline.fit(X, self.class_table_.encode(y))
-        seen = self._pipeline[-1].classes_
-        self.classes_ = [states[codes] for states, codes in zip(self.class_table_.states, seen, strict=True)]
+        self.classes_ = self.class_table_.states
         return self
 
     def predict(self, X: Any) -> Any:
         return self.class_table_.decode(self._pipeline.predict(X), like=X)
 
     def predict_proba(self, X: Any) -> Any:
-        return self._pipeline.predict_proba(X)
+        """Return the probabilities of all states; zero for states without training rows."""
+        answers = []
+        seen = self._pipeline[-1].classes_
+        for found, codes, size in zip(self._pipeline.predict_proba(X), seen, self.class_table_.sizes, strict=True):
+            proba = np.zeros((len(found), size))
+            proba[:, codes] = found
+            answers.append(proba)
+        return answers
 
 
 def _multi_output(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:

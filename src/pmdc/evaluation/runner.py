@@ -27,6 +27,7 @@ from pmdc._support.arrays import Codes
 from pmdc._support.checks import check_count
 from pmdc._support.extras import require
 from pmdc.datasets import available, load
+from pmdc.evaluation.held_out import evaluate
 from pmdc.evaluation.methods import ESTIMATORS, FAMILIES
 from pmdc.evaluation.store import Record, Store
 from pmdc.model_selection import MultiStratifiedKFold
@@ -211,40 +212,41 @@ def _judge_all(cell: Cell) -> list[Record]:
         fitted[name] = {"fit_seconds": time.process_time() - start}
     records = []
     for key, (name, decision) in zip(cell.record_keys(), family.records.values(), strict=True):
-        measures, details = judge(classifiers[name], decision, X.iloc[test], Y.iloc[test])
+        measures, details = measure(classifiers[name], decision, X.iloc[test], Y.iloc[test])
         records.append(Record(key, {**fitted[name], **measures, "peak_megabytes": _peak()}, details))
     return records
 
 
-def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[str, float], dict[str, Any]]:
-    """All measures of a fitted classifier on held-out rows, and what else is worth keeping."""
+def measure(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[str, float], dict[str, Any]]:
+    """Compute all measures of a fitted classifier on held-out rows, and the details of its record."""
     start = time.process_time()
-    predicted = classifier.predict(X) if decision is None else classifier.predict(X, loss=decision)
+    held_out = evaluate(classifier, X, Y, [decision])
+    seconds = time.process_time() - start
+    truth, predicted = held_out.truth, held_out.predicted[decision]
     measures = {
-        "hamming_loss": metrics.hamming_loss(Y, predicted),
-        "subset_loss": metrics.subset_loss(Y, predicted),
-        "sub_exact_loss": metrics.sub_exact_loss(Y, predicted),
+        "hamming_loss": metrics.hamming_loss(truth, predicted),
+        "subset_loss": metrics.subset_loss(truth, predicted),
+        "sub_exact_loss": metrics.sub_exact_loss(truth, predicted),
+        "predict_seconds": seconds,
     }
-    details: dict[str, Any] = {"accuracy": metrics.accuracy_by_variable(Y, predicted)}
-    try:
-        proba = classifier.predict_proba(X)
-        for name, metric in (
-            ("marginal_log_loss", metrics.marginal_log_loss),
-            ("brier_score", metrics.brier_score),
-            ("calibration_error", metrics.expected_calibration_error),
-        ):
-            measures[name] = metric(Y, proba, classifier.classes_)
-        bins = metrics.reliability(Y, proba, classifier.classes_)
+    accuracy = (~held_out.wrong(decision)).mean(axis=0).tolist()
+    details: dict[str, Any] = {
+        "accuracy": dict(zip(held_out.names, accuracy, strict=True)),
+        "n_variables": truth.shape[1],
+        "n_rows": truth.shape[0],
+    }
+    if held_out.marginals is None:
+        details["no marginals"] = held_out.no_marginals
+    else:
+        codes = [range(marginal.shape[1]) for marginal in held_out.marginals]
+        measures["marginal_log_loss"] = metrics.marginal_log_loss(truth, held_out.marginals, codes)
+        measures["brier_score"] = metrics.brier_score(truth, held_out.marginals, codes)
+        measures["calibration_error"] = held_out.calibration_error()
+        bins = metrics.reliability(truth, held_out.marginals, codes)
         details["reliability"] = [values.tolist() for values in bins]
-    except ValueError as error:  # a chain with too many outcomes has no exact marginals
-        details["no marginals"] = str(error)
-    if hasattr(classifier, "predict_joint"):
-        joint = classifier.predict_joint(X)
-        measures["joint_log_loss"] = metrics.joint_log_loss(Y, joint)
-        measures["joint_calibration_error"] = metrics.joint_calibration_error(Y, joint, y_pred=predicted)
-    measures["predict_seconds"] = time.process_time() - start
-    details["n_variables"] = len(Y.columns)
-    details["n_rows"] = len(Y)
+    if held_out.log_prob is not None:
+        measures["joint_log_loss"] = -held_out.log_prob.mean()
+        measures["joint_calibration_error"] = held_out.joint_calibration_error(decision)
     if hasattr(classifier, "structure_"):
         details["status"] = classifier.structure_.status
         details["parents"] = {child: sorted(parents) for child, parents in classifier.structure_.parents.items()}
