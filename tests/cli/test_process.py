@@ -19,16 +19,16 @@ def test_from_a_table_to_predictions_and_back(process, tmp_path):
     done = process("fit", "table.csv", *FIT, "-o", "model.skops", "--test-size", "0.25")
     assert done.code == 0, done.err
     assert done.err == ""
-    for words in ("class variable", "site", "3 values", "Test on 30 rows held out", "subset 0/1", "depends on"):
+    for words in ("class variable", "site", "3 values", "Losses on 30 held-out rows", "subset 0/1", "depends on"):
         assert words in done.out
-    assert "The model, fitted on all 120 rows, is in model.skops." in done.out
+    assert "The model, fitted on all 120 rows, was written to model.skops." in done.out
     assert max(map(len, done.out.splitlines())) <= 110, "tables keep to the width; sentences may run over"
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "new.csv", "model.skops"}
 
     done = process("predict", "model.skops", "new.csv", "--loss", "subset", "--proba", "-o", "out.csv")
     assert done.code == 0
     assert done.out == ""
-    assert done.err.count("class variables 'mood', 'works' already; they are not used") == 1
+    assert done.err.count("class variables 'mood', 'works' in new.csv are not used") == 1
     found = pd.read_csv(tmp_path / "out.csv")
     model = pmdc.load(tmp_path / "model.skops")
     table = pd.read_csv(tmp_path / "new.csv", dtype={"site": str})

@@ -122,9 +122,9 @@ def test_a_failed_cell_is_recorded_and_can_be_retried(table, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["gbn"]}, "methods has 'gbn', which is not known; did you mean 'GBNC'"),
-        ({"estimators": ["naive-bays"]}, "estimators has 'naive-bays', which is not known; did you mean 'naive-bayes'"),
-        ({"classes": ["y0", "nothing"]}, "classes has 'nothing', which is no column of"),
+        ({"methods": ["gbn"]}, "methods has 'gbn', which is unknown; did you mean 'GBNC'"),
+        ({"estimators": ["naive-bays"]}, "estimators has 'naive-bays', which is unknown; did you mean 'naive-bayes'"),
+        ({"classes": ["y0", "nothing"]}, "classes has 'nothing', which is not a column of"),
         ({"classes": []}, "classes is empty"),
         ({"n_folds": 0}, "n_folds=0"),
     ],
@@ -163,6 +163,28 @@ def test_the_command_line_tells_mistakes_without_a_traceback(tmp_path):
     assert "benchmark" in tour.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], ["--data", "PMDC_DATA"]),
+        (["--sets", "edm"], ["--data", "PMDC_DATA"]),
+        (["--quick"], ["--data", "PMDC_DATA"]),
+        (["--data", "nowhere"], ["--data is 'nowhere'"]),
+    ],
+)
+def test_the_command_line_says_where_benchmark_tables_are_expected(options, words, capsys, tmp_path, monkeypatch):
+    from pmdc.cli import main
+
+    monkeypatch.delenv("PMDC_DATA", raising=False)
+    assert main(["benchmark", "--out", str(tmp_path / "new"), *options]) == 2
+    message = capsys.readouterr().err
+    assert all(word in message for word in words)
+    monkeypatch.setenv("PMDC_DATA", "nowhere")
+    assert main(["benchmark", "--out", str(tmp_path / "new")]) == 2
+    assert "PMDC_DATA is 'nowhere'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_missing_extra_is_told_before_the_work_starts(table, tmp_path):
     program = f"""
 import sys
@@ -196,7 +218,7 @@ def test_the_quick_benchmark(data_dir, tmp_path):
         "pmdc",
         "benchmark",
         "--quick",
-        "--data-dir",
+        "--data",
         str(data_dir),
         "--out",
         str(tmp_path),
