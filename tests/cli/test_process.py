@@ -164,7 +164,7 @@ def test_streams_that_take_nothing_and_names_that_are_no_text(folder, tmp_path):
 def test_help_is_a_tour_that_comes_at_once(process):
     done = process("--help")
     assert done.code == 0
-    places = [done.out.index(f" {name} ") for name in ("fit", "show", "predict", "evaluate", "demo", "benchmark")]
+    places = [done.out.index(f"│ {name} ") for name in ("fit", "show", "predict", "evaluate", "demo", "benchmark")]
     assert places == sorted(places)
     assert "pmdc fit survey.csv --classes vote,party -o survey.skops" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
