@@ -366,33 +366,19 @@ def demo(
 
 @app.command()
 def benchmark(
-    sets: Annotated[
-        str, typer.Option(metavar="NAMES", help="all, or names or paths of table files, separated by commas.")
-    ] = "all",
+    sets: Annotated[str, typer.Option(help="all, or names or paths of table files, separated by commas.")] = "all",
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput.")
+        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput.")
     ] = "all",
-    estimators: Annotated[
-        str, typer.Option(metavar="NAMES", help="Some of logistic, naive-bayes, forest, boosting.")
-    ] = "naive-bayes",
-    folds: Annotated[int, typer.Option(metavar="NUMBER", help="Number of folds of the cross-validation.")] = 10,
-    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Number of parallel processes.")] = 1,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the results.")] = Path("results"),
+    estimators: Annotated[str, typer.Option(help="Some of logistic, naive-bayes, forest, boosting.")] = "naive-bayes",
+    folds: Annotated[int, typer.Option(help="Number of folds of the cross-validation.")] = 10,
+    jobs: Annotated[int, typer.Option(help="Number of parallel processes.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            "--data-dir",
-            metavar="FOLDER",
-            help="Folder of the benchmark tables; by default the one named by the environment variable PMDC_DATA.",
-        ),
+        Path | None, typer.Option("--data", "--data-dir", help="Folder of the benchmark tables; default: PMDC_DATA.")
     ] = None,
-    classes: Annotated[
-        str, typer.Option(metavar="NAMES", help="Class variables of your own files, separated by commas.")
-    ] = "",
-    max_candidates: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Maximum number of parent sets that GBNC considers.")
-    ] = 2000,
+    classes: Annotated[str, typer.Option(help="Class variables of your own files, separated by commas.")] = "",
+    max_candidates: Annotated[int, typer.Option(help="Maximum number of parent sets that GBNC considers.")] = 2000,
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, three folds.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
 ) -> None:

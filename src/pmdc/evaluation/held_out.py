@@ -76,17 +76,8 @@ class HeldOut:
 def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("hamming", "subset")) -> HeldOut:
     """Compute predictions and probabilities for rows whose outcomes are known.
 
-    Parameters
-    ----------
-    classifier : fitted classifier
-        One of this library, or any with `predict`, `predict_proba` and ``class_table_``.
-    X, Y : tables as for `fit`
-    decisions : list of str or None
-        The predictions to make: "hamming" and "subset" are taken from the joint distribution, others from `predict`.
-
-    Returns
-    -------
-    HeldOut
+    The classifier is one of this library, or has at least `predict`, `predict_proba` and ``class_table_``. Decisions
+    "hamming" and "subset" are taken from the joint distribution, others from `predict`.
 
     Examples
     --------

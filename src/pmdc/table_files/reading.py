@@ -128,9 +128,9 @@ def _read_text(text: str, source: str, format: Format, tabs: bool) -> TableFile:
         raise TableFileError(f"{source} is empty: it needs a header line with the column names, and rows.")
     separator_line = _SEPARATOR_LINE.match(text)
     delimiter = format.delimiter or (separator_line[1] if separator_line else _detect(text, tabs))
-    lines = _Lines(text)
+    lines = _Lines()
     with _long_cells():
-        reader = csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=delimiter != "\t")
+        reader = csv.reader(lines.read(text), delimiter=delimiter, skipinitialspace=delimiter != "\t")
         try:
             if separator_line:
                 next(reader)
@@ -152,17 +152,12 @@ def _read_text(text: str, source: str, format: Format, tabs: bool) -> TableFile:
 
 
 class _Lines:
-    """The lines of a text; `ended` is set when a reader asks for more than there are.
+    """The lines of a text; `ended` is set when a reader asks for more, within a row only if a quote is not closed."""
 
-    Within a row that happens only if a quotation mark is not closed.
-    """
+    ended = False
 
-    def __init__(self, text: str):
-        self.ended = False
-        self._text = text
-
-    def __iter__(self) -> Iterator[str]:
-        yield from io.StringIO(self._text, newline="")
+    def read(self, text: str) -> Iterator[str]:
+        yield from io.StringIO(text, newline="")
         self.ended = True
 
 
