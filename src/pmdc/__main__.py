@@ -1,18 +1,22 @@
 """Entry point of the command ``pmdc`` and of ``python -m pmdc``."""
 
+import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line, or say how to get what it needs."""
+    """Run the command line, or say which extra it needs."""
     try:
-        from pmdc.cli import main as run
-    except ImportError as error:
-        sys.stderr.write(f'pmdc: the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
-        raise SystemExit(2) from None
+        try:
+            from pmdc.cli import main as run
+        except ImportError as error:
+            sys.stderr.write(f'pmdc: the command line could not be loaded ({error}): pip install "pmdc[cli]"\n')
+            raise SystemExit(2) from None
+        code = run()
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    raise SystemExit(run())
+        code = 130
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C while Python shuts down must not print a traceback
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

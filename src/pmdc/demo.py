@@ -1,4 +1,4 @@
-"""A tour in a minute: learn a network on real data, look at it, and compare it with what people used before.
+"""A one-minute demo: learn a network on real data, show it, and compare it with other methods.
 
 python -m pmdc.demo --out out
 """
@@ -15,13 +15,15 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from pmdc._support.arrays import Floats
+from pmdc._support.progress import watching
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 from pmdc.datasets import load_election
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.evaluation.held_out import evaluate
 
 _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
-    # the model, and its decisions for the Hamming loss and for the subset 0/1 loss
+    # the classifier, and its decisions for the Hamming loss and for the subset 0/1 loss
     "GBNC": (GBNC(), ("hamming", "subset")),
     "binary relevance": (BinaryRelevance(), ("hamming", "subset")),
     "classifier chain": (ClassifierChain(), ("greedy", "greedy")),
@@ -29,20 +31,20 @@ _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
 }
 
 
-def held_out(model: MultiDimensionalClassifier, losses: Sequence[str], X: Any, Y: Any, n_folds: int) -> Floats:
-    """Hamming loss, subset 0/1 loss and joint log-loss of each fold; shape (n_folds, 3)."""
+def cross_validate(model: MultiDimensionalClassifier, losses: Sequence[str], X: Any, Y: Any, n_folds: int) -> Floats:
+    """Compute Hamming loss, subset 0/1 loss and joint log-loss of each fold; shape (n_folds, 3)."""
     rows = []
     for train, test in KFold(n_folds, shuffle=True, random_state=0).split(X):
         model.fit(X.iloc[train], Y.iloc[train])
-        truth = Y.iloc[test].astype(object)
-        hamming, subset = (model.predict(X.iloc[test], loss=loss).astype(object) != truth for loss in losses)
-        log_prob = model.predict_joint(X.iloc[test]).log_prob(Y.iloc[test])
-        rows.append([hamming.to_numpy().mean(), subset.any(axis=1).mean(), -log_prob.mean()])
+        held_out = evaluate(model, X.iloc[test], Y.iloc[test], losses)
+        assert held_out.log_prob is not None
+        hamming, subset = (held_out.wrong(loss) for loss in losses)
+        rows.append([hamming.mean(), subset.any(axis=1).mean(), -held_out.log_prob.mean()])
     return np.array(rows)
 
 
 def graph_text(model: GBNC) -> str:
-    """The structure in words, one class variable a line."""
+    """Return the structure as text, one class variable per line."""
     lines = []
     for child, parents in model.structure_.parents.items():
         lines.append(f"  {child:<10} depends on {', '.join(sorted(parents)) or 'the continuous features alone'}")
@@ -50,7 +52,7 @@ def graph_text(model: GBNC) -> str:
 
 
 def comparison_table(results: dict[str, Floats]) -> str:
-    """Means over the folds, with their standard errors."""
+    """Return the means over folds with their standard errors as text."""
     lines = [f"  {'':<18}{'Hamming loss':>18}{'subset 0/1 loss':>18}{'joint log-loss':>18}"]
     for name, folds in results.items():
         error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
@@ -59,8 +61,19 @@ def comparison_table(results: dict[str, Floats]) -> str:
     return "\n".join(lines)
 
 
+class _Compilation:
+    """A progress watcher that only reports compilation."""
+
+    def phase(self, name: str) -> None:
+        if name.startswith("compiling"):
+            sys.stderr.write(f"{name} ...\n")
+
+    def step(self, done: float, total: float) -> None:
+        pass
+
+
 def survey_table() -> Any:
-    """The survey as one table, as it would stand in a file."""
+    """Return the survey as one table."""
     survey = load_election(levels=3)
     return survey.X.join(survey.Y)
 
@@ -71,23 +84,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     parser.add_argument("--folds", type=int, default=5, help="folds of the comparison (default: 5)")
     options = parser.parse_args(arguments)
-    say = sys.stdout.write
+    write = sys.stdout.write
 
     survey = load_election(levels=3)
-    say(f"US election survey 1996: {len(survey.X)} respondents\n")
-    say(f"  class variables  {', '.join(survey.Y.columns)}\n")
-    say(f"  features         {', '.join(survey.X.columns)} (education is discrete)\n\n")
+    write(f"US election survey 1996: {len(survey.X)} respondents\n")
+    write(f"  class variables  {', '.join(survey.Y.columns)}\n")
+    write(f"  features         {', '.join(survey.X.columns)} (education is discrete)\n\n")
+    sys.stdout.flush()
 
-    model = GBNC().fit(survey.X, survey.Y)
+    with watching(_Compilation()):
+        model = GBNC().fit(survey.X, survey.Y)
     structure = model.structure_
-    say(f"The learned graph ({structure.status}, score {structure.score:.2f}, gap {structure.gap:g}):\n")
-    say(graph_text(model) + "\n\n")
+    write(f"The learned graph ({structure.status}, score {structure.score:.2f}, gap {structure.gap:g}):\n")
+    write(graph_text(model) + "\n\n")
 
-    say(f"Held-out losses, {options.folds}-fold cross-validation, mean ± standard error (less is better):\n")
+    write(f"Held-out losses, {options.folds}-fold cross-validation, mean ± standard error (lower is better):\n")
     results = {
-        name: held_out(model, losses, survey.X, survey.Y, options.folds) for name, (model, losses) in _METHODS.items()
+        name: cross_validate(model, losses, survey.X, survey.Y, options.folds)
+        for name, (model, losses) in _METHODS.items()
     }
-    say(comparison_table(results) + "\n\n")
+    write(comparison_table(results) + "\n\n")
 
     import matplotlib
 
@@ -96,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     picture = options.out / "graph.png"
     figure: Any = model.plot(title="What the answers depend on").figure
     figure.savefig(picture, dpi=150)
-    say(f"The picture of the graph is in {picture}\n")
+    write(f"The graph was drawn to {picture}\n")
 
 
 if __name__ == "__main__":

@@ -30,32 +30,35 @@ BAD_TABLES = {
     "ragged": ("\n".join([HEADER, *ROWS[:3], "1,2", *ROWS[3:]]), "line 5 has 2 cell(s), but the header has 6"),
     "longer": ("\n".join([HEADER, ROWS[0] + ",1"]), "line 2 has 7 cell(s), but the header has 6, separated by commas"),
     "all longer": ("\n".join([HEADER, *(row + "," for row in ROWS)]), "line 2 has 7 cell(s)"),
-    "open quote": ("\n".join([HEADER, ROWS[0], '"' + ROWS[1], *ROWS[2:]]), "Is a quotation mark opened"),
+    "open quote": ("\n".join([HEADER, ROWS[0], '"' + ROWS[1], *ROWS[2:]]), "line 3: a quotation mark"),
     "same names": (HEADER.replace("income", "age") + "\n" + ROWS[0], "columns 1, 2 are all called 'age'"),
     "latin-1": (survey().replace("so so", "gré").encode("latin-1"), "is not UTF-8 text"),
     "binary": (b"\x00\x01\x02" * 50, "is not a text file"),
-    "damaged gz": (b"\x1f\x8b\x08\x00garbage", "is compressed, but damaged"),
+    "damaged gz": (b"\x1f\x8b\x08\x00garbage", "damaged"),
     "mixed": (
         changed(4, "age", "old"),
-        "column 'age' mixes numbers and text: 1 of 120 cells are no numbers, 'old' (line 4)",
+        "column 'age' mixes numbers and text: 1 of 120 cells are not numbers, 'old' (line 4)",
     ),
-    "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "say --decimal ','"),
+    "decimal comma": ("\n".join([HEADER, *ROWS]).replace(",", ";").replace(".", ","), "--decimal ','"),
     "thousands": (
         with_column("price", ['"1,000.50"', '"2,100.00"', "7"]),
-        "holds numbers with other signs, '1,000.50' (line 2), '2,100.00' (line 3). If",
+        "column 'price' holds numbers with other characters, '1,000.50' (line 2), '2,100.00' (line 3).",
     ),
-    "percent": (with_column("share", ["5%", "7.5 %"]), "holds numbers with other signs, '5%'"),
+    "percent": (
+        with_column("share", ["5%", "7.5 %"]),
+        "column 'share' holds numbers with other characters, '5%'",
+    ),
     "missing feature": (
         changed(4, "age", ""),
-        "column 'age' has 1 missing value(s), line 4. Every cell needs a value: fill them, leave out the 1 rows that "
-        "have any (--drop-missing) or leave out the column (--ignore age).",
+        "column 'age' has 1 missing value(s), line 4. Missing values are not supported: fill them in, drop the 1 rows "
+        "that have any (--drop-missing) or ignore the column (--ignore age).",
     ),
     "missing class": (changed(9, "mood", "NA"), "class variable 'mood' has 1 missing value(s), line 9"),
     "one state": (
         "\n".join([HEADER, *(row[:-1] + "1" for row in ROWS)]),
         "the class variable 'works' is '1' in all 120 rows",
     ),
-    "empty column": (with_column("nothing", [""]), "column 'nothing' is without any value"),
+    "empty column": (with_column("nothing", [""]), "column 'nothing' has no values. Ignore it: --ignore nothing."),
     "identifier": (with_column("who", [f"p{i}" for i in range(120)]), "--ignore who"),
 }
 
@@ -77,31 +80,34 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
     rows = [f"{row},n{i},m{i}" for i, row in enumerate(ROWS)]
     (tmp_path / "bad.csv").write_text("\n".join([HEADER + ",name,my mail", *rows]))
     done = pmdc("fit", "bad.csv", *FIT, "-o", "m.skops")
-    assert "columns 'name', 'my mail' are with another text in every row" in done.err
-    assert '--ignore "name,my mail"' in done.err
+    assert "columns 'name', 'my mail' have" in done.err
+    assert "--ignore 'name,my mail'" in done.err
     assert pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", "--ignore", "name,my mail", "-q").code == 0
     (tmp_path / "bad.csv").write_text("\n".join([HEADER + ',name,"my, mail"', *rows]))
-    assert '--ignore name --ignore "my, mail".' in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops").err
+    assert "--ignore name --ignore 'my, mail'." in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops").err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-c", "mod"], "--classes names 'mod', which is no column of table.csv; did you mean 'mood'?"),
+        (["-c", "mod"], "--classes names 'mod', which is not a column of table.csv; did you mean 'mood'?"),
         (["-c", "mood,income"], "the class variable 'income' is continuous (119 different values in 120 rows"),
         (["-c", "mood", "--ignore", "mood"], "'mood' is named by --classes and by --ignore"),
-        (["-c", "mood", "--discrete", "works,x"], "--discrete names 'x', which is no column"),
-        (["-c", "z*"], "--classes 'z*' fits no column"),
-        (["-c", "*"], "has no column left to predict"),
+        (["-c", "mood", "--discrete", "works,x"], "--discrete names 'x', which is not a column"),
+        (["-c", "z*"], "--classes 'z*' matches no column"),
+        (["-c", "*"], "has no column left from which to predict 'age'"),
         (["-c", ","], "--classes is empty"),
-        (["-c", "mood", "--test-size", "0"], "--test-size 0 must be a share"),
+        (["-c", "mood", "--test-size", "0"], "--test-size 0 must be"),
         (["-c", "mood", "--delimiter", ";"], "but its header contains commas: use --delimiter ','"),
-        (["-c", "mood", "--delimiter", "::"], "--delimiter '::' must be a single sign"),
-        (["-c", "mood", "--encoding", "utf8x"], "--encoding utf8x is not known"),
+        (["-c", "mood", "--delimiter", "::"], "--delimiter '::' must be one character"),
+        (["-c", "mood", "--encoding", "utf8x"], "--encoding utf8x is unknown"),
         (["-c", "mood", "--encoding", "utf-16"], "is not utf-16 text"),
         (["-c", "mood", "--jobs", "0"], "--jobs 0"),
         (["-c", "mood", "--time-limit", "0"], "--time-limit 0"),
-        (["-c", "mood", "--test-size", "0.001"], "give a share between 0.01 and 0.99"),
+        (
+            ["-c", "mood", "--test-size", "0.001"],
+            "a fraction between 0.01 and 0.99",
+        ),
         (["-c", "mood", "--estimator", "bayes"], "'bayes' is not one of"),
         (["-c", "mood", "--max-parents", "-1"], "--max-parents"),
     ],
@@ -128,12 +134,12 @@ def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkey
     monkeypatch.setattr("pmdc.cli.fitting.read_table", None)  # any call would fail
     (tmp_path / "there.skops").write_text("mine")
     for path, message in [
-        ("there.skops", "this file exists already. Take another name, or overwrite it with --force"),
+        ("there.skops", "there.skops: this file exists already"),
         ("nowhere/m.skops", "there is no folder nowhere"),
         (".", "is a folder"),
         ("-", "a model cannot be written to the standard output"),
         ("/proc/m.skops", "cannot be written"),
-        ("/dev/null", "is no regular file"),
+        ("/dev/null", "is not a regular file"),
     ]:
         done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)
         assert done.code == 2
@@ -178,13 +184,13 @@ def test_a_failure_while_writing_leaves_what_was_there(pmdc, tmp_path, folder, m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("age,income,site\n1,2,007\n", "lacks the column 'colour', which the model was fitted with"),
+        ("age,income,site\n1,2,007\n", "has no column 'colour'"),
         ("age,income,site,color\n1,2,007,red\n", "did you mean 'color'?"),
         ("age,income,site,colour\n1,2,007,red\nold,2,007,red\n", "column 'age' was a number when the model was fitted"),
         ("age,income,site,colour\n1,2,007,red\n,2,007,red\n", "column 'age' has 1 missing value(s), line 3"),
         (
             "age;income;site;colour\n1;2,5;007;red\n",
-            "'2,5' (line 2). If the comma is the decimal sign, say --decimal ','",
+            "'2,5' (line 2). If the comma is the decimal separator, use --decimal ','",
         ),
         ("age,income,site,colour\n1,2,007,NA\n", "column 'colour' has 1 missing value(s), line 2"),
     ],
@@ -200,18 +206,18 @@ def test_tables_that_do_not_fit_the_model(pmdc, tmp_path, folder, text, message)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--given", "mood=fine"], "'fine' is no state of 'mood'; there are 'bad', 'good', 'so so'."),
-        (["--given", "moo=good"], "'moo' is no class variable of the model; did you mean 'mood'?"),
-        (["--given", "mood"], "say which state is known, as in --given mood=STATE"),
+        (["--given", "mood=fine"], "'fine' is not a state of 'mood'; there are 'bad', 'good', 'so so'."),
+        (["--given", "moo=good"], "'moo' is not a class variable of the model; did you mean 'mood'?"),
+        (["--given", "mood"], "such as --given mood=STATE"),
         (["--given", "mood=good", "--given", "mood=bad"], "names 'mood' twice"),
-        (["--given", "mood=@where"], "names 'where', which is no column"),
+        (["--given", "mood=@where"], "names 'where', which is not a column"),
         (["--given", "mood=@colour"], "'red' (line"),
         (["--loss", "subst"], "did you mean 'subset'?"),
         (["--loss", "f1_macro"], "--loss: "),
-        (["--top", "7"], "--top 7: there are 6 outcomes"),
-        (["--top", "2", "--proba"], "--top lists outcomes"),
+        (["--top", "7"], "--top 7: there are only 6 outcomes"),
+        (["--top", "2", "--proba"], "--top cannot be combined with --proba"),
         (["--keep", "mood"], "the prediction has this name"),
-        (["--keep", "where"], "--keep names 'where', which is no column"),
+        (["--keep", "where"], "--keep names 'where', which is not a column"),
         (["--sheet", "first", "--delimiter", "ab"], "--delimiter"),
     ],
 )
@@ -249,7 +255,7 @@ def test_files_that_are_not_there(pmdc, folder):
 def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
     text = (folder / "new.csv").read_text()
     (tmp_path / "a.csv").write_text(text.replace("mood", "moods"))
-    assert "lacks the column 'mood'" in pmdc("evaluate", folder / "model.skops", "a.csv").err
+    assert "has no column 'mood'" in pmdc("evaluate", folder / "model.skops", "a.csv").err
     (tmp_path / "b.csv").write_text(text.replace("good", "x").replace("bad", "y").replace("so so", "z"))
     done = pmdc("evaluate", folder / "model.skops", "b.csv")
     assert done.code == 2
@@ -267,8 +273,8 @@ def test_show_asks_for_a_row_that_is_there(pmdc, folder):
     assert (done.code, "has 30 rows" in done.err) == (2, True)
     (folder / "gap.csv").write_text("age,income,site,colour\n1,,007,red\n")
     done = pmdc("show", folder / "model.skops", "--row", folder / "gap.csv")
-    assert done.err.endswith("line 2. Every cell needs a value: fill them.\n"), "there is no --drop-missing"
-    assert "name its table with --row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
+    assert done.err.endswith("line 2. Missing values are not supported: fill them in.\n"), "there is no --drop-missing"
+    assert "--row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
 
 
 def test_excel_sheets(pmdc, folder, tmp_path):
@@ -280,7 +286,7 @@ def test_excel_sheets(pmdc, folder, tmp_path):
         table.to_excel(book, sheet_name="all", index=False)
     done = pmdc("predict", folder / "model.skops", "book.xlsx")
     assert len(done.out.splitlines()) == 4
-    assert "has 2 sheets; 'few' is read" in done.err
+    assert "has 2 sheets; only 'few'" in done.err
     assert len(pmdc("predict", folder / "model.skops", "book.xlsx", "--sheet", "all").out.splitlines()) == 31
     assert "did you mean 'all'?" in pmdc("predict", folder / "model.skops", "book.xlsx", "--sheet", "al").err
     mixed = table.astype(object)
@@ -288,9 +294,9 @@ def test_excel_sheets(pmdc, folder, tmp_path):
     mixed.to_excel("mixed.xlsx", index=False)
     assert "'old' (row 6)" in pmdc("predict", folder / "model.skops", "mixed.xlsx").err
     (tmp_path / "bad.xlsx").write_bytes(b"PK\x03\x04 no archive")
-    assert "is no Excel file" in pmdc("predict", folder / "model.skops", "bad.xlsx").err
+    assert "bad.xlsx cannot be read" in pmdc("predict", folder / "model.skops", "bad.xlsx").err
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no table")
-    assert "is no Parquet file" in pmdc("predict", folder / "model.skops", "bad.parquet").err
+    assert "bad.parquet cannot be read" in pmdc("predict", folder / "model.skops", "bad.parquet").err
 
 
 def test_a_missing_extra_is_told(pmdc, folder, tmp_path, monkeypatch):

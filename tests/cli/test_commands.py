@@ -3,6 +3,8 @@
 import gzip
 import json
 import stat
+import subprocess
+import sys
 from io import StringIO
 
 import numpy as np
@@ -29,7 +31,7 @@ def test_fit_tells_kinds_and_writes_json(pmdc, tmp_path):
     }
     assert told["structure"]["status"].startswith("optimal")
     assert told["test"] is None
-    assert "leading zeros: taken as text" in done.err, "where the standard output is for data, people look elsewhere"
+    assert "leading zeros: used as text" in done.err, "where the standard output is for data, people look elsewhere"
     model = library.load("m.skops")
     assert model.feature_table_.discrete_names == ["age", "site", "colour"]
     assert model.feature_table_.states[1].tolist() == ["007", "012", "120"]
@@ -266,7 +268,7 @@ def test_every_estimator_can_be_kept(pmdc, tmp_path, estimator):
     if estimator != "logistic":
         assert (done.code, done.out) == (2, "")
         assert "m.skops holds trees" in done.err
-        assert "If you know who wrote it, add --trust." in done.err
+        assert "add --trust" in done.err
         done = pmdc("predict", "m.skops", "table.csv", "-q", "--trust")
         assert pmdc("show", "m.skops", "--trust").code == 0
     assert (done.code, len(done.out.splitlines())) == (0, 61), done.err
@@ -295,10 +297,67 @@ def test_a_terminal_sees_colours_only_if_it_wants_them(pmdc, folder, monkeypatch
 
 
 def test_a_constant_prediction_is_never_a_state_that_the_model_does_not_know():
-    from pmdc.cli.judging import _constant
+    from pmdc.cli.losses import Losses, predict_most_frequent
+    from pmdc.evaluation.held_out import HeldOut
 
     truth = np.array([[-1, 0], [-1, 0], [0, 1]])
-    losses, right = _constant(truth, truth, (2, 2), smooth=False)
-    assert losses.subset.value == pytest.approx(2 / 3)
-    assert right.tolist() == [[False, True], [False, True], [True, False]]
-    assert losses.log.value == np.inf
+    constant = predict_most_frequent(HeldOut(["a", "b"], truth, {}, {}, None, None), truth, (2, 2), smoothing=0.0)
+    assert constant.wrong("hamming").tolist() == [[True, False], [True, False], [False, True]]
+    losses = Losses.of(constant)
+    assert losses.subset_loss.value == pytest.approx(2 / 3)
+    assert losses.joint_log_loss.value == np.inf
+
+
+def test_the_progress_bar_shows_unknown_phases_and_returns_to_the_earlier_one():
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from pmdc.cli.display import Bar, progress_columns
+
+    screen = StringIO()
+    with Progress(*progress_columns(), console=Console(file=screen, force_terminal=True, width=120)) as shown:
+        bar = Bar(shown, "fitting")
+        bar.phase("scoring parent sets of size 1")
+        bar.step(1, 4)
+        (task,) = shown.tasks
+        assert (task.completed, task.total) == (1, 4)
+        bar.phase("compiling numerical kernels, first use only")
+        shown.refresh()
+        (task,) = shown.tasks
+        assert (task.description, task.total) == ("compiling numerical kernels, first use only", None)
+        bar.phase("scoring parent sets of size 1")
+        bar.step(2, 4)
+        shown.refresh()
+        (task,) = shown.tasks
+        assert (task.description, task.completed, task.total) == ("scoring parent sets of size 1", 2, 4)
+    assert "compiling numerical kernels, first use only" in screen.getvalue()
+    assert "-:--" not in screen.getvalue(), "no remaining time where it is unknown"
+
+
+def test_the_columns_are_shown_before_the_model_is_imported(tmp_path):
+    (tmp_path / "table.csv").write_text(survey())
+    program = """
+import sys
+from pmdc.cli import display, main
+def stop(*arguments):
+    assert not {"sklearn", "numba", "scipy"} & set(sys.modules)
+    raise KeyboardInterrupt
+import pmdc.cli.fitting as fitting
+fitting.show_kinds = stop
+sys.exit(main(["fit", "table.csv", "-c", "mood,works", "-o", "m.skops"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "pmdc fit: interrupted.\n")
+
+
+def test_states_that_look_like_formulas_are_text_in_excel(pmdc, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = [f"{i * 37 % 11},{'=x+1' if i % 2 else '@y'},{'=1+1' if i % 3 else 'b'}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("x,=f,=c\n" + "\n".join(rows) + "\n")
+    assert pmdc("fit", "a.csv", "-c", "=c", "-o", "m.skops", "--estimator", "naive-bayes", "-q").code == 0
+    assert pmdc("predict", "m.skops", "a.csv", "--keep", "=f", "--proba", "-q", "-o", "out.xlsx").code == 0
+    cells = [cell for row in openpyxl.load_workbook("out.xlsx").active.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} == {"s", "n"}
+    found = pd.read_excel("out.xlsx")
+    assert found["=f"].tolist() == [row.split(",")[1] for row in rows]
+    assert set(found["=c"]) <= {"=1+1", "b"}

@@ -1,6 +1,6 @@
-"""The commands of the documentation run, and print what it shows.
+"""The commands in the documentation run and print what it shows.
 
-``python tests/cli/test_docs.py`` shows anew what they print.
+``python tests/cli/test_docs.py --write`` updates the output in docs/command-line.md.
 """
 
 import doctest
@@ -22,14 +22,14 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def commands(block):
-    """The commands of a block, and what it shows of their output."""
+    """Yield the commands of a block and the output that it shows."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield command, shown
 
 
 def by_shell(command, folder):
-    """What a command prints."""
+    """Return what a command prints."""
     shell = f'pmdc() {{ "{sys.executable}" -m pmdc "$@"; }}\n{command}'
     environment = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run(
@@ -39,8 +39,8 @@ def by_shell(command, folder):
 
 
 def without_places(out, err):
-    """Without the remarks that say where a picture is."""
-    return out + "".join(line for line in err.splitlines(True) if " is in " not in line)
+    """Join both streams without the notes on where a picture was written."""
+    return out + "".join(line for line in err.splitlines(True) if " was written to " not in line or "The model" in line)
 
 
 def test_the_page_and_the_readme(pmdc, tmp_path):
@@ -72,18 +72,18 @@ def test_the_page_and_the_readme(pmdc, tmp_path):
 
 
 def rewrite():
-    """Run the page, and write down what it prints."""
+    """Run the commands of the page and update their output."""
     with tempfile.TemporaryDirectory() as folder:
 
-        def anew(match):
+        def update(match):
             parts = []
             for command, _ in commands(match[1]):
                 found = re.sub(r"(,0\.\d{3})\d+$", r"\1...", by_shell(command, folder), flags=re.MULTILINE)
                 parts += [f"$ {command}", *(line.rstrip() for line in found.splitlines())]
             return "\n".join(["```", *parts, "```"])
 
-        PAGE.write_text(BLOCK.sub(anew, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        PAGE.write_text(BLOCK.sub(update, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
     rewrite()

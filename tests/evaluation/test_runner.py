@@ -15,7 +15,7 @@ from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
 from pmdc.evaluation import methods
 from pmdc.evaluation.methods import FAMILIES
-from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, judge, run_cell
+from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, measure, run_cell
 from pmdc.evaluation.store import MEASURES, Record, Store
 from pmdc.metrics import joint_log_loss, subset_loss
 
@@ -56,11 +56,11 @@ def test_one_record_for_each_cell_with_all_measures(table, tmp_path):
 def test_the_measures_are_those_of_the_metrics():
     data = make_network(200, n_class_variables=2, random_state=1)
     model = BinaryRelevance().fit(data.X[:150], data.Y[:150])
-    measures, details = judge(model, "hamming", data.X[150:], data.Y[150:])
+    measures, details = measure(model, "hamming", data.X[150:], data.Y[150:])
     assert measures["subset_loss"] == subset_loss(data.Y[150:], model.predict(data.X[150:]))
-    assert measures["joint_log_loss"] == joint_log_loss(data.Y[150:], model.predict_joint(data.X[150:]))
+    assert measures["joint_log_loss"] == pytest.approx(joint_log_loss(data.Y[150:], model.predict_joint(data.X[150:])))
     assert set(details["accuracy"]) == {"y0", "y1"}
-    _, details = judge(GBNC(max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:])
+    _, details = measure(GBNC(max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:])
     assert details["status"].startswith("optimal over the ")
 
 
@@ -122,9 +122,9 @@ def test_a_failed_cell_is_recorded_and_can_be_retried(table, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["gbn"]}, "methods has 'gbn', which is not known; did you mean 'GBNC'"),
-        ({"estimators": ["naive-bays"]}, "estimators has 'naive-bays', which is not known; did you mean 'naive-bayes'"),
-        ({"classes": ["y0", "nothing"]}, "classes has 'nothing', which is no column of"),
+        ({"methods": ["gbn"]}, "methods has 'gbn', which is unknown; did you mean 'GBNC'"),
+        ({"estimators": ["naive-bays"]}, "estimators has 'naive-bays', which is unknown; did you mean 'naive-bayes'"),
+        ({"classes": ["y0", "nothing"]}, "classes has 'nothing', which is not a column of"),
         ({"classes": []}, "classes is empty"),
         ({"n_folds": 0}, "n_folds=0"),
     ],
@@ -138,7 +138,7 @@ def test_mistakes_are_told_before_the_work_starts(table, tmp_path, options, mess
 def test_results_of_another_kind_are_refused_and_kept(table, tmp_path):
     run(table, tmp_path, methods=["BR"])
     before = Store(tmp_path / "results.sqlite").frame()
-    with pytest.raises(ValueError, match="was made with n_folds=3, not 2.*Its records are kept"):
+    with pytest.raises(ValueError, match="n_folds=3, not 2"):
         run(table, tmp_path, methods=["BR"], n_folds=2)
     same(Store(tmp_path / "results.sqlite").frame(), before)
     with sqlite3.connect(tmp_path / "results.sqlite") as connection:
@@ -147,7 +147,7 @@ def test_results_of_another_kind_are_refused_and_kept(table, tmp_path):
         run(table, tmp_path, methods=["BR"])
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "results.sqlite").write_text("not a database, but long enough to be taken for one " * 20)
-    with pytest.raises(ValueError, match="is no results file of pmdc"):
+    with pytest.raises(ValueError, match="results.sqlite is not a results file"):
         run(table, tmp_path / "text")
     with pytest.raises(FileNotFoundError, match="no results file"):
         Store(tmp_path / "nowhere.sqlite")
@@ -161,6 +161,28 @@ def test_the_command_line_tells_mistakes_without_a_traceback(tmp_path):
     assert "Traceback" not in done.stderr
     tour = subprocess.run([sys.executable, "-m", "pmdc", "--help"], capture_output=True, text=True, check=True)
     assert "benchmark" in tour.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], ["--data", "PMDC_DATA"]),
+        (["--sets", "edm"], ["--data", "PMDC_DATA"]),
+        (["--quick"], ["--data", "PMDC_DATA"]),
+        (["--data", "nowhere"], ["--data is 'nowhere'"]),
+    ],
+)
+def test_the_command_line_says_where_benchmark_tables_are_expected(options, words, capsys, tmp_path, monkeypatch):
+    from pmdc.cli import main
+
+    monkeypatch.delenv("PMDC_DATA", raising=False)
+    assert main(["benchmark", "--out", str(tmp_path / "new"), *options]) == 2
+    message = capsys.readouterr().err
+    assert all(word in message for word in words)
+    monkeypatch.setenv("PMDC_DATA", "nowhere")
+    assert main(["benchmark", "--out", str(tmp_path / "new")]) == 2
+    assert "PMDC_DATA is 'nowhere'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_missing_extra_is_told_before_the_work_starts(table, tmp_path):
@@ -196,7 +218,7 @@ def test_the_quick_benchmark(data_dir, tmp_path):
         "pmdc",
         "benchmark",
         "--quick",
-        "--data-dir",
+        "--data",
         str(data_dir),
         "--out",
         str(tmp_path),

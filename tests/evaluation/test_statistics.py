@@ -372,7 +372,7 @@ def test_a_set_on_which_all_tie_is_no_error():
 
 
 def test_conover_refuses_unanimous_sets():
-    with pytest.raises(ValueError, match="order the methods alike"):
+    with pytest.raises(ValueError, match="Use nemenyi"):
         conover([[1, 2, 3]] * 5)
 
 

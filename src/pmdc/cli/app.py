@@ -1,7 +1,8 @@
-"""The commands and their options. What they do is imported when they are called, so that help comes at once."""
+"""The commands and their options. What a command needs is imported when it is called, so that help is fast."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,9 +19,9 @@ Example, from a table to predictions:
   pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv"""
 
 app = typer.Typer(
-    help="Predict several things at once that depend on each other.\n\n"
-    "From a table with numbers and categories pmdc learns a Bayesian network over the columns to be predicted "
-    "(the class variables), whose nodes are classifiers of the other columns (the features).",
+    help="Predict several class variables that depend on each other.\n\n"
+    "From a table of numbers and categories pmdc learns a Bayesian network over the columns to predict (the class "
+    "variables). Each node is a classifier that uses the other columns (the features).",
     epilog=_EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -28,59 +29,55 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_READING, _LOOKING = "Reading the table", "What is shown"
+_READING, _OUTPUT, _LEARNING = "Reading the table", "Output", "Learning"
 
 Table = Annotated[
     str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Excel file; - is CSV from the standard input.")
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that pmdc fit has written.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by pmdc fit.")]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIGN", help="What separates the columns of a text file, such as ';' or tab.", rich_help_panel=_READING
-    ),
+    typer.Option(metavar="CHAR", help="Delimiter of a text file, such as ';' or tab.", rich_help_panel=_READING),
 ]
 Decimal = Annotated[
-    Literal[".", ","], typer.Option(metavar="SIGN", help="The decimal sign, . or a comma.", rich_help_panel=_READING)
+    Literal[".", ","], typer.Option(metavar="CHAR", help="Decimal separator, . or a comma.", rich_help_panel=_READING)
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING),
+    typer.Option(metavar="NAME", help="Encoding of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
         metavar="WORDS",
-        help="Words that mean that there is no value, separated by commas, besides NA, N/A, NaN, null and the like; "
-        "'' for empty cells alone.",
+        help="Words that mean a missing value, separated by commas, in addition to NA, N/A, NaN and null; '' for "
+        "empty cells only.",
         rich_help_panel=_READING,
     ),
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows with missing values.", rich_help_panel=_READING)
+    bool, typer.Option("--drop-missing", help="Drop rows with missing values.", rich_help_panel=_READING)
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Nothing but errors and warnings.", rich_help_panel=_LOOKING)
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document, for machines.", rich_help_panel=_LOOKING)]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Read a model of trees (forest, boosting), because you know who wrote the file."),
+    typer.Option("--trust", help="Load a model of trees (forest, boosting); only for files whose author you trust."),
 ]
 Given = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CLASS=STATE",
-        help="What is known: CLASS=STATE for all rows, or CLASS=@COLUMN, where COLUMN of the table holds it and an "
-        "empty cell says nothing. May be given several times.",
+        help="Known state of a class variable: CLASS=STATE for all rows, or CLASS=@COLUMN to read it from a column "
+        "of the table, where an empty cell means unknown. Can be repeated.",
     ),
 ]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from pmdc import __version__
 
         sys.stdout.write(f"pmdc {__version__}\n")
@@ -88,7 +85,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def tour(
+def options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
@@ -105,67 +102,66 @@ def fit(
             "--classes",
             "-c",
             metavar="NAMES",
-            help="The columns to be predicted, separated by commas; * stands for any text.",
+            help="Columns to predict, separated by commas; * matches any text.",
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write, such as model.skops.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Model file to write, such as model.skops.")
     ],
     discrete: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Columns of numbers that are categories. Text is categories anyway."),
+        typer.Option(metavar="NAMES", help="Numeric columns to use as categories; text always is."),
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Columns to ignore.")] = None,
     test_size: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
-            metavar="SHARE",
-            help="Share of the rows to test the model on, such as 0.2. The model in the file is then fitted again, "
-            "on all rows.",
+            metavar="FRACTION",
+            help="Fraction of the rows to hold out for a test, such as 0.2. The model in the file is then fitted on "
+            "all rows.",
         ),
     ] = None,
     estimator: Annotated[
         Literal["logistic", "naive-bayes", "forest", "boosting"],
         typer.Option(
             metavar="NAME",
-            help="The classifier at each node: logistic, naive-bayes, forest or boosting.",
-            rich_help_panel="How to learn",
+            help="Local models: logistic, naive-bayes, forest or boosting.",
+            rich_help_panel=_LEARNING,
         ),
     ] = "logistic",
     criterion: Annotated[
         Literal["auto", "loo", "cv", "bic", "bic-full", "aic", "cll"],
         typer.Option(
             metavar="NAME",
-            help="What the best graph is best in: auto (held-out rows), loo, cv, bic, bic-full, aic or cll.",
-            rich_help_panel="How to learn",
+            help="Score of the graph: auto (held-out rows), loo, cv, bic, bic-full, aic or cll.",
+            rich_help_panel=_LEARNING,
         ),
     ] = "auto",
     max_parents: Annotated[
         int,
         typer.Option(
-            min=0, metavar="NUMBER", help="Most class variables that one depends on.", rich_help_panel="How to learn"
+            min=0, metavar="NUMBER", help="Maximum number of parents of a class variable.", rich_help_panel=_LEARNING
         ),
     ] = 3,
     max_candidates: Annotated[
         int | None,
-        typer.Option(min=1, metavar="NUMBER", help="Most sets of parents to consider.", rich_help_panel="How to learn"),
+        typer.Option(min=1, metavar="NUMBER", help="Maximum number of parent sets.", rich_help_panel=_LEARNING),
     ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             metavar="SECONDS",
-            help="Most seconds for the search of the best graph.",
-            rich_help_panel="How to learn",
+            help="Time limit for the search of the best graph.",
+            rich_help_panel=_LEARNING,
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="NUMBER", help="For all that is random.", rich_help_panel="How to learn")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.", rich_help_panel=_LEARNING)] = 0,
     jobs: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Parallel processes; -1: all cores.", rich_help_panel="How to learn")
+        int,
+        typer.Option(metavar="NUMBER", help="Parallel processes; -1 for all cores.", rich_help_panel=_LEARNING),
     ] = 1,
     force: Force = False,
     delimiter: Delimiter = None,
@@ -177,7 +173,7 @@ def fit(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Learn a model from a table and keep it in a file."""
+    """Learn a model from a table and write it to a file."""
     from pmdc.cli.fitting import Settings, run
 
     run(
@@ -208,9 +204,9 @@ def fit(
 def show(
     model: Model,
     row: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="A table: show what the model says of one of its rows.")
+        str | None, typer.Option(metavar="TABLE", help="Table: show the prediction for one of its rows.")
     ] = None,
-    index: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Which row of that table, the first is 1.")] = 1,
+    index: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Number of the row in that table, from 1.")] = 1,
     given: Given = None,
     output: Annotated[
         Path | None,
@@ -218,7 +214,7 @@ def show(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the graph as .svg, .png, .pdf, .dot or .graphml instead, or what the model says of the row as "
+            help="Write the graph as .svg, .png, .pdf, .dot or .graphml instead, or the prediction for the row as "
             ".svg, .png or .pdf.",
         ),
     ] = None,
@@ -231,7 +227,7 @@ def show(
     sheet: Sheet = None,
     json: Json = False,
 ) -> None:
-    """Look at a model: its graph, its class variables, and what it says of one row."""
+    """Show a model: its graph, its class variables, and its prediction for one row."""
     from pmdc.cli.showing import run
 
     run(
@@ -255,29 +251,27 @@ def predict(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The mistakes to avoid: hamming (each wrong class variable counts; the default), subset (all must be "
-            "right), sub-exact, f1_samples, f1_macro or f1_micro.",
+            help="Loss to minimise: hamming (the number of wrong class variables; the default), subset (whether any is "
+            "wrong), sub-exact, f1_samples, f1_macro or f1_micro.",
         ),
     ] = None,
     given: Given = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every state.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state.")] = False,
     top: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="NUMBER", help="Instead so many most probable outcomes of each row, each on its own line."
-        ),
+        typer.Option(min=1, metavar="NUMBER", help="List this many most probable outcomes of each row instead."),
     ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns of the table to keep beside the predictions, such as an identifier; '*': all.",
+            help="Columns of the table to copy to the output, such as an identifier; '*' for all.",
         ),
     ] = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="A CSV, TSV, Parquet or Excel file; - is CSV on the standard output."
+            "--output", "-o", metavar="FILE", help="CSV, TSV, Parquet or Excel file; - is CSV on the standard output."
         ),
     ] = "-",
     trust: Trust = False,
@@ -315,7 +309,7 @@ def evaluate(
     model: Model,
     table: Table,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a picture of the calibration, as .svg, .png or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Write a calibration plot, as .svg, .png or .pdf.")
     ] = None,
     trust: Trust = False,
     force: Force = False,
@@ -328,7 +322,7 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Compare predictions with a table in which the outcomes are known."""
+    """Compute losses on a table with known outcomes."""
     from pmdc.cli.evaluating import run
 
     run(
@@ -347,16 +341,16 @@ def evaluate(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the picture.")] = Path("out"),
-    folds: Annotated[int, typer.Option(min=2, metavar="NUMBER", help="Folds of the comparison.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, metavar="NUMBER", help="Number of folds of the comparison.")] = 5,
     table: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Only write the survey as a CSV, Parquet or Excel file, to try the other commands on."
+            metavar="FILE", help="Only write the survey to a CSV, Parquet or Excel file, to try the other commands."
         ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Take a tour in a minute, on a survey that comes along."""
+    """Run a one-minute demo on a built-in survey."""
     from pmdc.cli.running import work
     from pmdc.demo import main, survey_table
     from pmdc.table_files import check_output, write_table
@@ -372,47 +366,48 @@ def demo(
 
 @app.command()
 def benchmark(
-    sets: Annotated[str, typer.Option(help="all, or names or paths of table files separated by commas")] = "all",
+    sets: Annotated[str, typer.Option(help="all, or names or paths of table files, separated by commas.")] = "all",
     methods: Annotated[
-        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput")
+        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput.")
     ] = "all",
-    estimators: Annotated[str, typer.Option(help="some of logistic, naive-bayes, forest, boosting")] = "naive-bayes",
-    folds: Annotated[int, typer.Option(help="folds of the cross-validation")] = 10,
-    jobs: Annotated[int, typer.Option(help="parallel workers")] = 1,
-    out: Annotated[Path, typer.Option(help="folder of the results file")] = Path("results"),
-    data_dir: Annotated[Path | None, typer.Option(help="folder of the benchmark tables")] = None,
-    classes: Annotated[str, typer.Option(help="class variables of files of your own, separated by commas")] = "",
-    max_candidates: Annotated[int, typer.Option(help="most parent sets that GBNC considers")] = 2000,
-    quick: Annotated[bool, typer.Option("--quick", help="three small sets, three folds")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try failed cells again")] = False,
+    estimators: Annotated[str, typer.Option(help="Some of logistic, naive-bayes, forest, boosting.")] = "naive-bayes",
+    folds: Annotated[int, typer.Option(help="Number of folds of the cross-validation.")] = 10,
+    jobs: Annotated[int, typer.Option(help="Number of parallel processes.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    data: Annotated[
+        Path | None, typer.Option("--data", "--data-dir", help="Folder of the benchmark tables; default: PMDC_DATA.")
+    ] = None,
+    classes: Annotated[str, typer.Option(help="Class variables of your own files, separated by commas.")] = "",
+    max_candidates: Annotated[int, typer.Option(help="Maximum number of parent sets that GBNC considers.")] = 2000,
+    quick: Annotated[bool, typer.Option("--quick", help="Three small tables, three folds.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
 ) -> None:
-    """Compare methods by cross-validation; a run that was stopped is continued."""
+    """Compare methods by cross-validation; an interrupted run can be continued."""
     from pmdc._support.extras import require
-    from pmdc.cli.running import BadInput, shield_workers
+    from pmdc.cli.running import BadInput
     from pmdc.evaluation.report import write_report
     from pmdc.evaluation.runner import benchmark as run
     from pmdc.evaluation.runner import origins
 
+    _check_data_folder(sets, quick, data)
     try:
-        for module in ("pandas", "matplotlib", "scikit_posthocs"):  # now, not after hours of work
+        for module in ("pandas", "matplotlib", "scikit_posthocs"):  # check them before hours of work
             require(module)
-        if jobs != 1:
-            shield_workers()
         store = run(
-            sets if sets == "all" else _listed(sets),
-            methods=None if methods == "all" else _listed(methods),
-            estimators=_listed(estimators),
+            sets if sets == "all" else _split(sets),
+            methods=None if methods == "all" else _split(methods),
+            estimators=_split(estimators),
             n_folds=folds,
             n_jobs=jobs,
             out=out,
-            data_dir=data_dir,
-            classes=_listed(classes),
+            data_dir=data,
+            classes=_split(classes),
             max_candidates=max_candidates,
             quick=quick,
             retry_failed=retry_failed,
         )
         records = store.frame()
-        written = write_report(store, out, origins(sorted(records["data_set"].unique()), data_dir))
+        written = write_report(store, out, origins(sorted(records["data_set"].unique()), data))
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
@@ -423,7 +418,25 @@ def benchmark(
         sys.stdout.write(f"  {path}\n")
 
 
-def _listed(text: str) -> list[str]:
+def _check_data_folder(sets: str, quick: bool, data: Path | None) -> None:
+    """Raise an error if benchmark tables are needed and their folder is not given or does not exist."""
+    from pmdc.cli.running import BadInput
+    from pmdc.table_files import SUFFIXES
+
+    if not quick and all(name.endswith(SUFFIXES) for name in _split(sets)):
+        return
+    source = "--data" if data is not None else "PMDC_DATA"
+    folder = str(data) if data is not None else os.environ.get("PMDC_DATA")
+    if not folder:
+        raise BadInput(
+            "the benchmark tables are not part of pmdc: give their folder with --data or in the environment variable "
+            "PMDC_DATA, or give your own table files with --sets."
+        )
+    if not Path(folder).is_dir():
+        raise BadInput(f"{source} is {folder!r}, which is not a folder: give the folder of the benchmark tables.")
+
+
+def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
@@ -433,9 +446,8 @@ def _format(
     from pmdc.cli.running import BadInput
     from pmdc.table_files import MISSING_WORDS, Format
 
-    sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-    if sign is not None and (len(sign) != 1 or sign in "\"'\n\r"):
-        raise BadInput(f"--delimiter {delimiter!r} must be a single sign, such as ',' or ';', or the word tab.")
-    named = _listed(missing or "")
-    words = () if missing is not None and not named else (*MISSING_WORDS, *named)
-    return Format(sign, decimal, encoding, words, sheet)
+    char = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+    if char is not None and (len(char) != 1 or char in "\"'\n\r"):
+        raise BadInput(f"--delimiter {delimiter!r} must be one character, such as ',' or ';', or the word tab.")
+    words = _split(missing or "")
+    return Format(char, decimal, encoding, () if missing is not None and not words else (*MISSING_WORDS, *words), sheet)

@@ -1,4 +1,4 @@
-"""``pmdc evaluate``: a model on a table in which the outcomes are known."""
+"""``pmdc evaluate``: compare predictions with known outcomes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import warnings
 from pathlib import Path
 
 from pmdc.cli.display import Screen, print_json, show_losses, show_variables
-from pmdc.cli.judging import Judgement, as_json, judge
-from pmdc.cli.matching import read_features, read_outcomes, require_classes
+from pmdc.cli.losses import LossReport, report_losses
+from pmdc.cli.matching import read_features, read_outcomes, require_columns
 from pmdc.cli.models import load_model
-from pmdc.cli.pictures import PICTURES, check_picture, write_calibration
+from pmdc.cli.pictures import PICTURES, check_picture, save_figure
 from pmdc.cli.running import work
 from pmdc.table_files import Format, read_table
 
@@ -31,37 +31,38 @@ def run(
         check_picture(plot, PICTURES, "--plot", overwrite=force)
     model = load_model(path, trust)
     table = read_table(source, format)
-    require_classes(table, model)
+    require_columns(table, model.class_names_)
     for note in table.notes:
         screen.note("evaluate", note)
     used = read_features(table, model, drop_missing, needed=model.class_names_)
-    if used.left_out:
-        screen.note("evaluate", used.left_out)
+    if used.note:
+        screen.note("evaluate", used.note)
     Y, more = read_outcomes(used.table, model)
     for warning in [*used.warnings, *more]:
         screen.warn("evaluate", warning)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
-        judgement = judge(model, used.X, Y)
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
+        report = report_losses(model, used.X, Y)
     if plot is not None:
+        from pmdc.report import plot_calibration
+
         with work(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            write_calibration(model, used.X, Y, plot)
+            save_figure(plot_calibration(model, used.X, Y), plot)
     if json:
         dropped = table.n_rows - used.table.n_rows
-        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **as_json(judgement)})
+        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **report.as_json()})
     else:
-        _report(screen, judgement, used.table.source)
+        _show(screen, report, used.table.source)
 
 
-def _report(screen: Screen, judgement: Judgement, source: str) -> None:
-    screen.say(f"{source}: {judgement.n_rows} rows, mean ± standard error (less loss is better)")
-    screen.say()
-    show_losses(screen, judgement, "most frequent")
-    screen.say()
-    show_variables(screen, judgement)
-    screen.say()
-    screen.say(
-        f"Calibration error {judgement.calibration_error:.3f}, of whole outcomes "
-        f"{judgement.joint_calibration_error:.3f}."
+def _show(screen: Screen, report: LossReport, source: str) -> None:
+    screen.print(f"{source}: {report.n_rows} rows, mean ± standard error (lower is better)")
+    screen.print()
+    show_losses(screen, report)
+    screen.print()
+    show_variables(screen, report)
+    screen.print()
+    screen.print(
+        f"Calibration error {report.calibration_error:.3f}, of whole outcomes {report.joint_calibration_error:.3f}."
     )

@@ -1,12 +1,12 @@
-"""From the columns of a file to what a new model takes: features and class variables, their kinds and their states."""
+"""Turn the columns of a table file into the features and class variables of a new model."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,53 +19,53 @@ from pmdc.table_files import Cells, TableFile
 
 Mask = npt.NDArray[np.bool_]
 
-_FEW_VALUES = 10
-"""A column of so few different whole numbers may be meant as categories."""
+MAX_CODES = 10
+"""A column of at most this many different whole numbers may hold categories."""
+MAX_STATES = 20
+"""A class variable with more different numbers than this may be a quantity."""
+
 _NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
-_NUMBER_WITH_SIGNS = re.compile(r"[+-]?[$€£¥]?\s?(?!0\d)(\d{1,3}([.,'’\s]\d{3})+|\d+)([.,]\d+)?\s?[%‰$€£¥]?")
+_NUMBER_WITH_UNIT = re.compile(r"[+-]?[$€£¥]?\s?(?!0\d)(\d{1,3}([.,'’\s]\d{3})+|\d+)([.,]\d+)?\s?[%‰$€£¥]?")
 _MAYBE_MISSING = ("?", "-", "--", ".", "n.a.", "N.A.", "k.A.")
-_MANY_STATES = 20
-"""A class variable with more different numbers than this is asked whether it is a quantity."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column is taken for."""
+    """What a column is used for."""
 
     name: str
     role: str
     """ "class variable", "continuous", "discrete" or "ignored"."""
     values: str
-    """How many of them, or between what."""
+    """The number of values, or their range."""
     note: str = ""
-    """What the user may want to change."""
+    """A hint for the user."""
     states: Mapping[str, int] | None = None
-    """Of a class variable: the rows of each state."""
+    """The number of rows of each state of a class variable."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """A table ready for a fit."""
+    """A table ready for fitting."""
 
     X: Any
     Y: Any
     kinds: list[Kind]
     dropped: int
-    left_out: str
-    """What to tell of the rows that are dropped, if there are any."""
+    note: str
+    """A message about rows that are left out, if any."""
 
 
-def chosen(table: TableFile, given: Sequence[str], option: str) -> list[str]:
-    """The columns that an option names: separated by commas, ``*`` for any text."""
+def select_columns(table: TableFile, texts: Sequence[str], option: str) -> list[str]:
+    """Return the columns that an option names: separated by commas, ``*`` matches any text."""
     names: list[str] = []
-    for text in given:
-        parts = [text] if text in table.names else [part.strip() for part in text.split(",") if part.strip()]
-        for part in parts:
+    for text in texts:
+        for part in [text] if text in table.names else filter(None, map(str.strip, text.split(","))):
             found = [part]
             if part not in table.names and any(sign in part for sign in "*?["):
                 found = [name for name in table.names if fnmatch.fnmatchcase(name, part)]
                 if not found:
-                    raise BadInput(f"{option} {part!r} fits no column of {table.source}: {shorten(table.names)}.")
+                    raise BadInput(f"{option} {part!r} matches no column of {table.source}: {shorten(table.names)}.")
             table.require(found, option)
             names += found
     return list(dict.fromkeys(names))
@@ -78,276 +78,222 @@ def read_training(
     ignore: Sequence[str],
     drop_missing: bool,
 ) -> Training:
-    """Features and class variables of a table; every complaint about them."""
+    """Return the features and class variables of a table, after all checks of its columns."""
     pd = require("pandas")
-    ignored = chosen(table, ignore, "--ignore")
-    targets = chosen(table, classes, "--classes")
-    marked = chosen(table, discrete, "--discrete")
-    _refuse_overlap(targets, ignored, marked)
+    ignored = select_columns(table, ignore, "--ignore")
+    targets = select_columns(table, classes, "--classes")
+    marked = select_columns(table, discrete, "--discrete")
+    if not targets:
+        raise BadInput("--classes is empty: name the columns to predict.")
+    _refuse_overlap({"--classes": targets, "--discrete": marked, "--ignore": ignored})
     features = [name for name in table.names if name not in targets and name not in ignored]
     if not features:
-        raise BadInput(f"{table.source} has no column left to predict {shorten(targets)} from.")
-    _refuse_empty(table, [*targets, *features])
+        raise BadInput(f"{table.source} has no column left from which to predict {shorten(targets)}.")
+    _refuse_columns(table, [name for name in (*targets, *features) if table[name].looks == "empty"], "no values")
     for name in targets:
         _refuse_quantity(table, table[name])
-    _refuse_signs(table, [name for name in features if name not in marked])
-    _refuse_mixed(table, [name for name in features if name not in marked])
-    n_rows = table.n_rows
-    table, left_out = _without_missing(table, targets, features, drop_missing)
-    _refuse_single_state(table, targets)
+    _refuse_text_in_numbers(table, [name for name in features if name not in marked])
+    missing = {name: table[name].missing() for name in (*targets, *features)}
+    kept, note = rows_without_missing(table, missing, drop_missing, targets, ignorable=True)
+    n_rows, table = table.n_rows, table.rows(kept)
+    for name in targets:
+        if len(table[name].present) == 1:
+            raise BadInput(
+                f"{table.source}: the class variable {name!r} is {table[name].present[0]!r} in all {table.n_rows} "
+                "rows, so there is nothing to learn: remove it from --classes."
+            )
     continuous = [name for name in features if name not in marked and table[name].looks in ("whole", "number")]
-    _refuse_identifiers(table, [name for name in features if name not in continuous])
-    X = pd.DataFrame(
-        {
-            name: table[name].numbers() if name in continuous else pd.Categorical(_own_states(table[name]))
-            for name in features
-        }
-    )
-    Y = pd.DataFrame({name: pd.Categorical(_own_states(table[name])) for name in targets})
+    unique = [n for n in features if n not in continuous and len(table[n].present) == table.n_rows > 2]
+    _refuse_columns(table, unique, "a different text in every row, so nothing can be learned from it")
+    X = {name: table[name].numbers() if name in continuous else _categories(table[name]) for name in features}
+    Y = {name: _categories(table[name]) for name in targets}
     kinds = [_class_kind(table[name], Y[name]) for name in targets]
     kinds += [_feature_kind(table[name], name in continuous) for name in features]
     kinds += [Kind(name, "ignored", "") for name in ignored]
-    return Training(X, Y, kinds, n_rows - table.n_rows, left_out)
+    return Training(pd.DataFrame(X), pd.DataFrame(Y), kinds, n_rows - table.n_rows, note)
 
 
-def _own_states(cells: Cells) -> list[Any]:
+def _categories(cells: Cells) -> Any:
     values = cells.own_type()
     if cells.looks == "whole" and any(abs(value) >= 2**63 for value in values):
-        return [str(value) for value in values]  # as numbers, they would need more digits than there are
-    return values
+        values = list(map(str, values))  # too large for 64-bit integers, and floats would lose digits
+    return require("pandas").Categorical(values)
 
 
-def _refuse_overlap(targets: list[str], ignored: list[str], marked: list[str]) -> None:
-    if not targets:
-        raise BadInput("--classes is empty: name the columns to be predicted.")
-    for name in targets:
-        for others, option in ((ignored, "--ignore"), (marked, "--discrete")):
-            if name in others:
-                raise BadInput(f"{name!r} is named by --classes and by {option}: leave it out of one of them.")
-    for name in marked:
-        if name in ignored:
-            raise BadInput(f"{name!r} is named by --discrete and by --ignore: leave it out of one of them.")
+# Checks -------------------------------------------------------------------------------------------------------
 
 
-def _refuse_empty(table: TableFile, names: Sequence[str]) -> None:
-    empty = [name for name in names if table[name].looks == "empty"]
-    if empty:
+def _refuse_overlap(options: Mapping[str, Sequence[str]]) -> None:
+    owner: dict[str, str] = {}
+    for option, names in options.items():
+        for name in names:
+            if name in owner:
+                raise BadInput(f"{name!r} is named by {owner[name]} and by {option}: remove it from one of them.")
+            owner[name] = option
+
+
+def _refuse_columns(table: TableFile, names: Sequence[str], problem: str) -> None:
+    if names:
+        one = len(names) == 1
         raise BadInput(
-            f"{table.source}: {_columns(empty)} without any value. Leave {_it(empty)} out: "
-            f"{_option('--ignore', empty)}."
+            f"{table.source}: column{'' if one else 's'} {shorten(names)} {'has' if one else 'have'} {problem}. Ignore "
+            f"{'it' if one else 'them'}: {_ignore_option(names)}."
         )
 
 
 def _refuse_quantity(table: TableFile, cells: Cells) -> None:
-    """A class variable that is a number on a scale, or a name of each row."""
+    """Refuse a class variable that is a quantity or an identifier."""
     values, n_rows = cells.present, len(cells)
-    few = f"{len(values)} different values in {n_rows} rows, such as {', '.join(map(repr, values[:3]))}"
-    if cells.looks == "number" and len(values) > _MANY_STATES:
+    counts = f"{len(values)} different values in {n_rows} rows, such as {', '.join(map(repr, values[:3]))}"
+    if cells.looks == "number" and len(values) > MAX_STATES:
         raise BadInput(
-            f"{table.source}: the class variable {cells.name!r} is continuous ({few}). A class variable has a few "
-            "states: cut it into ranges (low, middle, high) in a column of its own and name that one in --classes."
+            f"{table.source}: the class variable {cells.name!r} is continuous ({counts}). A class variable has a few "
+            "states: divide it into ranges (low, medium, high) in a new column and name that one in --classes."
         )
-    if len(values) > max(_MANY_STATES, n_rows / 2):
+    if len(values) > max(MAX_STATES, n_rows / 2):
         raise BadInput(
-            f"{table.source}: the class variable {cells.name!r} has {few}. That is a quantity or an identifier, not "
-            "a choice among a few states: cut it into ranges or groups in a column of its own, or leave it out of "
+            f"{table.source}: the class variable {cells.name!r} has {counts}. That is a quantity or an identifier; a "
+            "class variable has a few states. Divide it into ranges or groups in a new column, or remove it from "
             "--classes."
         )
 
 
-def _refuse_signs(table: TableFile, names: Sequence[str]) -> None:
+def _refuse_text_in_numbers(table: TableFile, names: Sequence[str]) -> None:
+    """Refuse columns that are meant as numbers but hold units, thousands separators or some text."""
+    mixed = []
     for name in names:
         cells = table[name]
-        advice = signs_advice(cells)
+        advice = number_advice(cells)
         if advice:
             raise BadInput(
-                f"{table.source}, column {name!r} holds numbers with other signs, "
-                f"{table.examples(cells, cells.not_numbers())}. {advice}; if these are names: "
-                f"--discrete {quoted(name)}."
+                f"{table.source}, column {name!r} holds numbers with other characters, "
+                f"{table.examples(cells, cells.not_numbers())}. {advice}; if they are categories, use --discrete "
+                f"{shlex.quote(name)}."
             )
+        if cells.looks == "mixed" and 2 * cells.not_numbers().sum() <= (~cells.missing()).sum():
+            mixed.append(name)
+    if mixed:
+        cells, column = table[mixed[0]], shlex.quote(mixed[0])
+        odd = cells.not_numbers()
+        others = f" The same holds for {shorten(mixed[1:])}." if len(mixed) > 1 else ""
+        raise BadInput(
+            f"{table.source}, column {mixed[0]!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are "
+            f"not numbers, {table.examples(cells, odd)}. Correct them, declare them missing (--missing "
+            f"{shlex.quote(str(cells.not_number_values[0]))}), use the column as categories (--discrete {column}) or "
+            f"ignore it (--ignore {column}).{others}"
+        )
 
 
-def signs_advice(cells: Cells) -> str:
-    """What to do about text that is numbers to people, such as 3,14 or 1,000 or 12 %; nothing where it is not."""
-    odd = [str(value) for value in cells.present if cells.number(value) is None]
+def number_advice(cells: Cells) -> str:
+    """Return what to do about text that people read as numbers, such as 3,14 or 1,000 or 12 %; else nothing."""
+    odd = [str(value) for value in cells.not_number_values]
     if any(value.lstrip("+-").isdigit() for value in odd):  # codes with leading zeros
         return ""
 
-    def most(pattern: re.Pattern[str]) -> bool:
+    def most_match(pattern: re.Pattern[str]) -> bool:
         return sum(pattern.fullmatch(value) is not None for value in odd) > 0.8 * len(odd)
 
-    if cells.format.decimal == "." and most(_NUMBER_WITH_COMMA):
+    if cells.format.decimal == "." and most_match(_NUMBER_WITH_COMMA):
+        return "If the comma is the decimal separator, use --decimal ','; if it separates thousands, remove it"
+    if most_match(_NUMBER_WITH_UNIT):
         return (
-            "If the comma is the decimal sign, say --decimal ','; if it stands between thousands, remove it from the "
-            "file"
-        )
-    if most(_NUMBER_WITH_SIGNS):
-        return (
-            "Remove the signs of units and between thousands from the file: a number has digits and the decimal sign "
-            f"{cells.format.decimal!r} (--decimal) alone"
+            "Remove units and thousands separators: a number consists of digits and the decimal separator "
+            f"{cells.format.decimal!r} (--decimal)"
         )
     return ""
 
 
-def _refuse_mixed(table: TableFile, names: Sequence[str]) -> None:
-    mixed = [name for name in names if _is_mixed(table[name])]
-    if not mixed:
-        return
-    cells = table[mixed[0]]
-    odd = cells.not_numbers()
-    others = f" So is it with {shorten(mixed[1:])}." if len(mixed) > 1 else ""
-    raise BadInput(
-        f"{table.source}, column {cells.name!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are no "
-        f"numbers, {table.examples(cells, odd)}. Correct them, name the words that mean 'missing' (--missing "
-        f"{first_odd(cells)!r}), make it categories (--discrete {quoted(cells.name)}) or leave it out (--ignore "
-        f"{quoted(cells.name)}).{others}"
-    )
-
-
-def first_odd(cells: Cells) -> str:
-    """The first value that is no number."""
-    return str(next(value for value in cells.present if cells.number(value) is None))
-
-
-def _is_mixed(cells: Cells) -> bool:
-    """Whether a column seems to be meant as numbers: half of its rows or more are."""
-    if cells.looks != "mixed":
-        return False
-    return bool(2 * cells.not_numbers().sum() <= (~cells.missing()).sum())
-
-
-def _without_missing(
-    table: TableFile, targets: Sequence[str], features: Sequence[str], drop: bool
-) -> tuple[TableFile, str]:
-    """The rows without missing values, if the user wants that; otherwise there must be no others."""
-    gaps = {name: table[name].missing() for name in (*targets, *features)}
-    gaps = {name: missing for name, missing in gaps.items() if missing.any()}
-    if not gaps:
-        return table, ""
-    kept = ~reduce(np.logical_or, gaps.values())
-    if not drop:
-        raise BadInput(missing_words(table, gaps, int((~kept).sum()), targets, "--ignore", "--drop-missing"))
-    if not kept.any():
-        worst = max(gaps, key=lambda name: gaps[name].sum())
-        raise BadInput(
-            f"{table.source}: every row has a missing value, most of them in column {worst!r}: leave it out (--ignore "
-            f"{quoted(worst)})."
-        )
-    return table.rows(kept), told_left_out(table, kept)
-
-
-def missing_words(
+def rows_without_missing(
     table: TableFile,
-    gaps: Mapping[str, Mask],
-    n_rows: int,
+    missing: Mapping[str, Mask],
+    drop: bool | None,
     targets: Sequence[str] = (),
-    ignore: str = "",
-    drop: str = "",
-) -> str:
-    """What to say of missing values, given where they are; `ignore` and `drop` are options that would help."""
-    name, missing = next(iter(gaps.items()))
+    *,
+    ignorable: bool = False,
+) -> tuple[Mask, str]:
+    """Return the rows without missing values and a message about the others; refuse them unless they may be dropped.
+
+    Parameters
+    ----------
+    missing : dict from column name to mask
+    drop : bool or None
+        Whether to drop rows with missing values; None if the command has no option for it.
+    targets : list of str
+        Class variables among the columns.
+    ignorable : bool
+        Whether the command has the option ``--ignore``.
+    """
+    missing = {name: mask for name, mask in missing.items() if mask.any()}
+    kept = ~np.any([np.zeros(table.n_rows, dtype=bool), *missing.values()], axis=0)
+    if not missing:
+        return kept, ""
+    if drop and kept.any():
+        count = int((~kept).sum())
+        return kept, f"{count} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
+    name = max(missing, key=lambda column: missing[column].sum()) if drop else next(iter(missing))
+    cells, mask = table[name], missing[name]
     what = "class variable" if name in targets else "column"
-    told = f"{table.source}, {what} {name!r} has {int(missing.sum())} missing value(s), {table.where(missing)}"
-    if len(gaps) > 1:
-        others = [f"{other!r} ({int(mask.sum())})" for other, mask in list(gaps.items())[1:6]]
-        told += f"; so have {', '.join(others)}{', ...' if len(gaps) > 6 else ''}"
-    remedies = ["fill them"]
-    if drop:
-        remedies.append(f"leave out the {n_rows} rows that have any ({drop})")
-    if ignore and name not in targets:
-        remedies.append(f"leave out the column ({ignore} {quoted(name)})")
-    words = sorted({str(table[name].values[c]) for c in np.unique(table[name].codes[missing]) if c >= 0} - {""})
-    if words and table[name].looks not in ("whole", "number"):
-        remedies.append(f"say that {words[0]!r} is a value like others (--missing '')")
-    return f"{told}. Every cell needs a value: {', '.join(remedies[:-1])}{' or ' * (len(remedies) > 1)}{remedies[-1]}."
+    text = f"{table.source}, {what} {name!r} has {int(mask.sum())} missing value(s), {table.where(mask)}"
+    others = [f"{other!r} ({int(m.sum())})" for other, m in missing.items() if other != name]
+    if others:
+        text += f"; also {', '.join(others[:5])}{', ...' * (len(others) > 5)}"
+    remedies = ["fill them in"]
+    if drop is False:
+        remedies.append(f"drop the {int((~kept).sum())} rows that have any (--drop-missing)")
+    if ignorable and name not in targets:
+        remedies.append(f"ignore the column (--ignore {shlex.quote(name)})")
+    words = sorted({str(cells.values[code]) for code in np.unique(cells.codes[mask]) if code >= 0} - {""})
+    if words and cells.looks not in ("whole", "number"):
+        remedies.append(f"use {words[0]!r} as an ordinary value (--missing '')")
+    every = "No row is complete" if drop else "Missing values are not supported"
+    raise BadInput(f"{text}. {every}: {' or '.join(filter(None, [', '.join(remedies[:-1]), remedies[-1]]))}.")
 
 
-def told_left_out(table: TableFile, kept: Mask) -> str:
-    """What to tell of rows that are left out."""
-    return f"{int((~kept).sum())} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
-
-
-def _refuse_single_state(table: TableFile, targets: Sequence[str]) -> None:
-    for name in targets:
-        values = table[name].present
-        if len(values) == 1:
-            raise BadInput(
-                f"{table.source}: the class variable {name!r} is {values[0]!r} in all {table.n_rows} rows. There is "
-                "nothing to learn: leave it out of --classes."
-            )
-
-
-def _refuse_identifiers(table: TableFile, names: Sequence[str]) -> None:
-    unique = [name for name in names if len(table[name].present) == table.n_rows > 2]
-    if unique:
-        cells = table[unique[0]]
-        raise BadInput(
-            f"{table.source}: {_columns(unique)} with another text in every row, such as {cells.present[0]!r}; nothing "
-            f"can be learned from {_it(unique)}. Leave {_it(unique)} out: {_option('--ignore', unique)}."
-        )
+# Descriptions -------------------------------------------------------------------------------------------------
 
 
 def _class_kind(cells: Cells, states: Any) -> Kind:
-    counts = {str(state): int(count) for state, count in states.value_counts(sort=False).items()}
+    counts = {str(state): int(count) for state, count in states.value_counts().items()}
     notes = []
     rarest = min(counts, key=lambda state: counts[state])
     if counts[rarest] < 5:
         notes.append(f"{rarest!r} has {counts[rarest]} row(s)")
-    if cells.looks == "whole" and len(counts) > _MANY_STATES:
-        notes.append("many; if it is a quantity, cut it into ranges first")
+    if cells.looks == "whole" and len(counts) > MAX_STATES:
+        notes.append("many states; if it is a quantity, divide it into ranges")
     notes += _notes_on_text(cells)
     return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
 
 
 def _feature_kind(cells: Cells, continuous: bool) -> Kind:
-    n_values, notes = len(cells.present), []
+    n_values, notes, column = len(cells.present), [], shlex.quote(cells.name)
+    values = f"{n_values} values"
+    if n_values == 1:
+        notes.append("constant")
     if continuous:
         numbers = cells.numbers()
-        shown = f"{numbers.min():.4g} to {numbers.max():.4g}"
-        if n_values == 1:
-            notes.append("the same in all rows")
-        elif cells.looks == "whole" and n_values == len(cells) > _FEW_VALUES:
-            notes.append(f"an identifier? --ignore {quoted(cells.name)}")
-        elif n_values <= _FEW_VALUES and (numbers == np.floor(numbers)).all():
-            notes.append(f"{n_values} values; if they are codes: --discrete {quoted(cells.name)}")
-        return Kind(cells.name, "continuous", shown, "; ".join(notes))
-    if n_values == 1:
-        notes.append("the same in all rows")
-    elif n_values > max(_MANY_STATES, len(cells) / 5):
-        notes.append(f"many values; if they mean little: --ignore {quoted(cells.name)}")
+        values = f"{numbers.min():.4g} to {numbers.max():.4g}"
+        if cells.looks == "whole" and n_values == len(cells) > MAX_CODES:
+            notes.append(f"an identifier? --ignore {column}")
+        elif 1 < n_values <= MAX_CODES and (numbers == np.floor(numbers)).all():
+            notes.append(f"{n_values} values; if they are categories: --discrete {column}")
+        return Kind(cells.name, "continuous", values, "; ".join(notes))
+    if n_values > max(MAX_STATES, len(cells) / 5):
+        notes.append(f"many values; if they are not useful: --ignore {column}")
     if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
-        notes.append("leading zeros: taken as text")
-    notes += _notes_on_text(cells)
-    return Kind(cells.name, "discrete", f"{n_values} values", "; ".join(notes))
+        notes.append("leading zeros: used as text")
+    return Kind(cells.name, "discrete", values, "; ".join([*notes, *_notes_on_text(cells)]))
 
 
 def _notes_on_text(cells: Cells) -> list[str]:
-    notes = ["numbers and text: taken as text"] if cells.looks == "mixed" else []
+    notes = ["numbers and text: used as text"] if cells.looks == "mixed" else []
     doubtful = [value for value in cells.present if value in _MAYBE_MISSING]
     if doubtful:
-        notes.append(f"{doubtful[0]!r} is a value; if it means 'missing': --missing {doubtful[0]!r}")
+        notes.append(f"{doubtful[0]!r} is a value; if it means missing: --missing {shlex.quote(doubtful[0])}")
     return notes
 
 
-# Words --------------------------------------------------------------------------------------------------------
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"column {names[0]!r} is" if len(names) == 1 else f"columns {shorten(names)} are"
-
-
-def _it(names: Sequence[str]) -> str:
-    return "it" if len(names) == 1 else "them"
-
-
-def quoted(name: str) -> str:
-    """A name as it must be written in a shell."""
-    return name if name.replace("_", "").replace("-", "").replace(".", "").isalnum() else f'"{name}"'
-
-
-def _option(option: str, names: Sequence[str]) -> str:
-    """An option that names columns, as it must be written in a shell."""
+def _ignore_option(names: Sequence[str]) -> str:
+    """Return the option that ignores columns, as it must be typed in a shell."""
     if any("," in name for name in names):
-        return " ".join(f"{option} {quoted(name)}" for name in names)
-    together = ",".join(names)
-    return f"{option} {together}" if all(quoted(name) == name for name in names) else f'{option} "{together}"'
+        return " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+    return f"--ignore {shlex.quote(','.join(names))}"

@@ -1,4 +1,4 @@
-"""Pictures that the commands write."""
+"""Write the pictures of the commands."""
 
 from __future__ import annotations
 
@@ -15,31 +15,13 @@ GRAPHS = (*PICTURES, ".dot", ".gv", ".graphml")
 
 
 def check_picture(path: Path, suffixes: Sequence[str], option: str, *, overwrite: bool) -> None:
-    """Refuse what cannot be written, before any work."""
+    """Check, before any work, that a picture can be written."""
     check_output(path, overwrite=overwrite, suffixes=suffixes, option=option)
     if str(path).lower().endswith(PICTURES):
         require("matplotlib").use("Agg")
 
 
-def write_graph(model: Any, path: Path) -> None:
-    """The graph of a model."""
-    from pmdc import report
-
-    report.write_graph(model, path)
-
-
-def write_row(joint: Any, path: Path, title: str) -> None:
-    """The network of one row."""
-    _save(joint.plot(0, title=title), path)
-
-
-def write_calibration(model: Any, X: Any, Y: Any, path: Path) -> None:
-    """How sure the model is, and how often it is right."""
-    from pmdc.report import plot_calibration
-
-    _save(plot_calibration(model, X, Y), path)
-
-
-def _save(axes: Any, path: Path) -> None:
+def save_figure(axes: Any, path: Path) -> None:
+    """Write the figure of matplotlib axes."""
     with replacing(path) as new:
         axes.figure.savefig(new, dpi=150)

@@ -1,41 +1,34 @@
-"""Running a command: exit codes, interruption, closed pipes, and words for what goes wrong.
+"""Run a command: exit codes, signals, closed pipes, warnings and error messages.
 
-0 is fine, 1 a failure in the work, 2 wrong usage or bad input, 130 an interruption, 143 an end from outside (SIGTERM).
+Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, 130 interrupted by Ctrl-C, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
-import _thread
 import io
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
-_BY_SIGNAL = 128
-"""What shells add to the number of the signal that ended a command."""
 
-_AGAIN = 0.05
-"""Seconds after which a signal that was lost comes again."""
-
-_INTERRUPTED = {"benchmark": "the same command goes on where it was."}
-
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, which typer does not export
 
 
 class BadInput(Exception):
-    """What was asked for cannot be done with what was given."""
+    """An error in the arguments or in the files that the user gave."""
 
 
 class WorkFailed(Exception):
-    """The work itself went wrong."""
+    """An error during the work itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,32 +37,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        Instead of those of the process.
+        By default the arguments of the process.
     """
     from pmdc.cli.app import app
 
     _prepare_streams()
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    command = next((f" {word}" for word in given if not word.startswith("-")), "")
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    command = next((word for word in arguments if not word.startswith("-")), "")
 
-    def tell(message: object) -> None:
-        sys.stderr.write(f"pmdc{command}: {message}\n")
+    def report(message: object) -> None:
+        sys.stderr.write(f"pmdc{' ' * bool(command)}{command}: {message}\n")
 
-    code = _run(app, given, command, tell)
+    with _interruptible(report) as signals, _plain_warnings(report):
+        code = _run(app, arguments, report)
+        if code == INTERRUPTED or signals.received:
+            code = _interrupted(signals.received or signal.SIGINT, report, command)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget_output()
+        _discard_output()
     except OSError as error:
         if code == 0:
-            tell(f"the standard output cannot be written: {error.strerror}.")
-        _forget_output()
+            report(f"the standard output cannot be written: {error.strerror}.")
+        _discard_output()
         return code or FAILED
     return code
 
 
 def _prepare_streams() -> None:
-    """Files and pipes are UTF-8; a terminal shows what it can; what is closed takes nothing."""
+    """Write UTF-8 to files and pipes, replace what a terminal cannot show, and stand in for closed streams."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -78,202 +74,127 @@ def _prepare_streams() -> None:
             if stream.isatty():
                 stream.reconfigure(errors="replace")
             else:
-                stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # names of files may be anything
+                stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # file names may hold any bytes
 
 
-def _run(app: typer.Typer, arguments: list[str], command: str, tell: Callable[[object], None]) -> int:
-    def interrupted() -> int:
-        signals.heeded = True
-        _stop_workers()
-        # Where the interruption came within an exec, as dataclasses have it, Python would still end itself by SIGINT.
-        exec("")
-        tell("interrupted; " + _INTERRUPTED.get(command.strip(), "nothing was written."))
-        return _BY_SIGNAL + signals.last
-
-    with _interruptible() as signals, _plain_warnings(tell):
-        try:
-            answer = app(arguments, prog_name="pmdc", standalone_mode=False)
-            return interrupted() if answer == INTERRUPTED else int(answer or 0)  # typer's word for KeyboardInterrupt
-        except (KeyboardInterrupt, typer.Abort):
-            return interrupted()
-        except _UsageError as error:
-            path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
-            sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
-            return WRONG_USAGE
-        except SystemExit as error:  # how typer and rich end where nobody reads the output any more
-            if not isinstance(error.__context__, BrokenPipeError):
-                raise
-            _forget_output()
-            return 0
-        except Exception as error:
-            if signals.asked:  # it was lost on the way, and this is what came of it
-                return interrupted()
-            code = _code_of(error)
-            if code is None:
-                raise
-            tell(error)
-            return code
-
-
-def _code_of(error: Exception) -> int | None:
-    """The exit code of a mistake that has words for the user; None is a defect of ours."""
+def _run(app: typer.Typer, arguments: list[str], report: Callable[[object], None]) -> int:
+    """Run the command and return its exit code; errors that are meant for the user are reported."""
     from pmdc.table_files import TableFileError
 
-    if isinstance(error, (BadInput, TableFileError, ImportError)):
+    try:
+        return int(app(arguments, prog_name="pmdc", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except _UsageError as error:
+        path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
+        sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
         return WRONG_USAGE
-    return FAILED if isinstance(error, (WorkFailed, OSError)) else None
+    except SystemExit as error:  # how typer and rich end when the reader of a pipe has gone
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _discard_output()
+        return 0
+    except (BadInput, TableFileError, ImportError) as error:
+        report(error)
+        return WRONG_USAGE
+    except (WorkFailed, OSError) as error:
+        report(error)
+        return FAILED
 
 
 @contextmanager
 def work() -> Iterator[None]:
-    """Within this, the library's own complaints are failures of the work, in its words."""
+    """Turn errors of the library into `WorkFailed`, with the same message."""
     try:
         yield
-    except (BrokenPipeError, BadInput):
+    except (BrokenPipeError, BadInput, NotImplementedError):
         raise
     except MemoryError as error:
-        raise WorkFailed(f"the memory is not enough. {error}".strip()) from error
-    except NotImplementedError:
-        raise
+        raise WorkFailed(f"not enough memory. {error}".strip()) from error
     except (ValueError, ArithmeticError, OSError, RuntimeError) as error:
         raise WorkFailed(str(error)) from error
 
 
+# Signals ------------------------------------------------------------------------------------------------------
+
+
 class _Signals:
-    """What asks the command to stop. Once that is heeded, nothing disturbs the clearing up."""
+    """A signal handler: the first signal raises KeyboardInterrupt, the second ends the process at once."""
 
-    def __init__(self) -> None:
-        self.last: int = signal.SIGINT
-        self.asked = False
-        self.heeded = False
+    received = 0
 
-    def stop(self, number: int, frame: Any) -> None:
-        if not self.heeded:
-            self.last = number
-            self.asked = True
-            raise KeyboardInterrupt
-
-    def interrupt(self, number: int, frame: Any) -> None:
-        self.stop(signal.SIGINT, frame)
+    def __call__(self, number: int, frame: Any) -> None:
+        if self.received:
+            _stop_workers()
+            os._exit(128 + number)
+        self.received = number
+        raise KeyboardInterrupt
 
 
 @contextmanager
-def _interruptible() -> Iterator[_Signals]:
-    """Within this, Ctrl-C ends everything; in particular no search goes on with the best graph so far.
+def _interruptible(report: Callable[[object], None]) -> Iterator[_Signals]:
+    """Handle Ctrl-C, SIGTERM and SIGHUP; signals that the caller ignores stay ignored.
 
-    So do the signals by which a system ends a process. What the caller of the command ignores stays ignored.
+    With this handler in place, Ctrl-C ends the whole command: the search does not return the best DAG so far.
     """
     signals = _Signals()
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
-    for number in before:
-        signal.signal(number, signals.stop)
-    alone = signal.SIGINT in before and hasattr(signal, "pthread_sigmask")
-    try:
-        with _interruptible_alone(signals.interrupt) if alone else nullcontext(), _interruptible_callbacks(signals):
-            yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    unraisable = sys.unraisablehook
 
-
-@contextmanager
-def _interruptible_alone(stop: Callable[[int, Any], None]) -> Iterator[None]:
-    """Within this, Ctrl-C is for this process alone.
-
-    A terminal sends it to the workers too, which would die with tracebacks. They inherit what is blocked here; a thread
-    waits for it and passes it on to the main thread as another signal.
-    """
-    main_thread = threading.main_thread().ident
-    over = threading.Event()
-
-    def pass_on() -> None:
-        while signal.sigwait({signal.SIGINT}) and not over.is_set():
-            signal.pthread_kill(main_thread, signal.SIGUSR2)  # type: ignore[arg-type]
-
-    before = signal.signal(signal.SIGUSR2, stop)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    watch = threading.Thread(target=pass_on, daemon=True)
-    watch.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if watch.is_alive():
-            signal.pthread_kill(watch.ident, signal.SIGINT)  # type: ignore[arg-type]
-        watch.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGUSR2, before)
-
-
-@contextmanager
-def _interruptible_callbacks(signals: _Signals) -> Iterator[None]:
-    """Within this, an interruption gets through callbacks from C, where Python only reports exceptions and goes on.
-
-    The compiler of numba has such callbacks. The signal comes again a moment later.
-    """
-    before = sys.unraisablehook
-    timers: list[threading.Timer] = []
-
-    def report(lost: Any) -> None:
+    def end_if_interrupted(lost: Any) -> None:
+        """Python only reports exceptions in callbacks from C, such as those of compilers and solvers, and goes on."""
         if lost.exc_type is not KeyboardInterrupt:
-            before(lost)
-        elif not signals.heeded:
-            again = threading.Timer(_AGAIN, _thread.interrupt_main, [signals.last])
-            again.daemon = True
-            again.start()
-            timers.append(again)
+            unraisable(lost)
+            return
+        code = _interrupted(signals.received, report)
+        sys.stderr.flush()
+        os._exit(code)
 
-    sys.unraisablehook = report
+    sys.unraisablehook = end_if_interrupted
+    for number in handlers:
+        signal.signal(number, signals)
     try:
-        yield
+        yield signals
     finally:
-        signals.heeded = True  # what comes now comes too late: the work is done
-        for timer in timers:
-            timer.cancel()
-        sys.unraisablehook = before
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = unraisable
 
 
-def shield_workers() -> None:
-    """Let joblib start what it keeps beside the workers, since that lets Ctrl-C through again to what follows."""
-    if not hasattr(signal, "pthread_sigmask") or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        return
-    from multiprocessing import resource_tracker
-
-    from joblib.externals.loky.backend import resource_tracker as tracker_of_joblib
-
-    resource_tracker.ensure_running()
-    tracker_of_joblib.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _interrupted(number: int, report: Callable[[object], None], command: str = "") -> int:
+    """Stop the workers and return the exit code of an interruption."""
+    _stop_workers()
+    report("interrupted; the same command continues." if command == "benchmark" else "interrupted.")
+    return 128 + number
 
 
 def _stop_workers() -> None:
-    """End the processes that joblib keeps for the next call."""
-    if "joblib" in sys.modules:
-        from joblib.externals.loky import reusable_executor
-
-        if reusable_executor._executor is not None:
-            reusable_executor._executor.shutdown(wait=True, kill_workers=True)
+    for worker in multiprocessing.active_children():
+        worker.kill()
 
 
-def _forget_output() -> None:
-    """Nobody reads any more: what is left in the buffer must not make Python complain at its end."""
+# Streams and warnings -----------------------------------------------------------------------------------------
+
+
+def _discard_output() -> None:
+    """Discard what is still in the buffer, so that Python does not complain about the closed pipe at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
-def _plain_warnings(tell: Any) -> Iterator[None]:
-    """Warnings without the place in the code that they come from."""
+def _plain_warnings(report: Callable[[object], None]) -> Iterator[None]:
+    """Show warnings without their place in the code."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
 
         def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
-                tell(f"warning: {message}")
+                report(f"warning: {message}")
 
         warnings.showwarning = show
         yield

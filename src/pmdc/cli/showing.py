@@ -1,4 +1,4 @@
-"""``pmdc show``: a model in the terminal, or as a picture."""
+"""``pmdc show``: show a model, or its predictions for one row, in the terminal or as a picture."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from rich.markup import escape
 
-from pmdc.cli.display import Screen, _table, print_json, show_graph, show_row, structure_json, structure_words
+from pmdc.cli.display import Screen, describe_structure, make_table, print_json, show_graph, show_row, structure_json
 from pmdc.cli.matching import read_features, read_given
 from pmdc.cli.models import load_model, written_by
-from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, write_graph, write_row
+from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
 
@@ -33,16 +33,18 @@ def run(
     if output is not None:
         check_picture(output, GRAPHS if row is None else PICTURES, "-o", overwrite=force)
     if row is None and (given or index != 1):
-        raise BadInput("--given and --index are about a row: name its table with --row.")
+        raise BadInput("--given and --index need a row: give its table with --row.")
     model = load_model(path, trust)
     screen = Screen(data=json)
     if row is not None:
         _one_row(screen, model, row, index, given, output, format, json)
         return
     if output is not None:
+        from pmdc import report
+
         with work():
-            write_graph(model, output)
-        screen.note("show", f"the graph is in {output}.")
+            report.write_graph(model, output)
+        screen.note("show", f"the graph was written to {output}.")
     if json:
         print_json(_document(model, path))
     elif output is None:
@@ -51,31 +53,31 @@ def run(
 
 def _model(screen: Screen, model: Any, path: Path) -> None:
     classes, features = model.class_table_, model.feature_table_
-    screen.say(f"{path}: {type(model).__name__} of {len(classes.names)} class variables, by pmdc {written_by(path)}")
-    screen.say()
-    table = _table("class variable", "states")
+    screen.print(f"{path}: {type(model).__name__} of {len(classes.names)} class variables, by pmdc {written_by(path)}")
+    screen.print()
+    table = make_table("class variable", "states")
     for name, states in zip(classes.names, classes.states, strict=True):
         table.add_row(escape(name), escape(", ".join(map(str, states.tolist()))))
     screen.out.print(table)
-    screen.say()
+    screen.print()
     if hasattr(model, "structure_"):
-        screen.say(f"The graph, {structure_words(model)}:")
-        screen.say()
+        screen.print(f"The graph, {describe_structure(model)}:")
+        screen.print()
         show_graph(screen, model)
-        screen.say()
-    table = _table("features", "columns")
+        screen.print()
+    table = make_table("features", "columns")
     continuous = [features.names[i] for i in features.continuous]
     if continuous:
         table.add_row("continuous", escape(", ".join(continuous)))
     for name, states in zip(features.discrete_names, features.states, strict=True):
         table.add_row("discrete", escape(f"{name}: {', '.join(map(str, states.tolist()))}"))
     screen.out.print(table)
-    screen.say()
-    screen.say(f"Settings: {_settings(model)}")
+    screen.print()
+    screen.print(f"Settings: {_settings(model)}")
 
 
 def _settings(model: Any) -> str:
-    """What differs from the defaults, as scikit-learn shows it."""
+    """Return the parameters that differ from their defaults."""
     return " ".join(repr(model).split())
 
 
@@ -105,21 +107,22 @@ def _one_row(
     format: Format,
     json: bool,
 ) -> None:
-    """What the model says of one row: its own small network."""
+    """Show the marginals of one row and its most probable outcome."""
     table = read_table(source, format)
     if index > table.n_rows:
         raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows.")
-    alone = table.rows(np.arange(table.n_rows) == index - 1)
-    used = read_features(alone, model, drop_missing=None)
-    known = read_given(given, model, alone)
+    table = table.rows(np.arange(table.n_rows) == index - 1)
+    place = f"{table.source}, {table.where([0])}"
+    used = read_features(table, model, drop_missing=None)
+    known = read_given(given, model, table)
     for warning in used.warnings:
         screen.warn("show", warning)
     with work(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X, column", UserWarning)  # told already, with lines
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
         joint = model.predict_joint(used.X, given=known or None)
         if output is not None:
-            write_row(joint, output, f"{table.source}, {alone.where([0])}")
-            screen.note("show", f"the network of the row is in {output}.")
+            save_figure(joint.plot(0, title=place), output)
+            screen.note("show", f"the network of the row was written to {output}.")
             if not json:
                 return
         marginals = [marginal[0] for marginal in joint.marginals()]
@@ -142,9 +145,9 @@ def _one_row(
             }
         )
         return
-    screen.say(f"{table.source}, {alone.where([0])}:")
-    screen.say()
+    screen.print(f"{place}:")
+    screen.print()
     show_row(screen, model, marginals, likely, [name for name, state in known.items() if state != [None]])
-    screen.say()
-    told = ", ".join(f"{name} {state}" for name, state in zip(names, outcome, strict=True))
-    screen.say(f"The most probable outcome ({np.exp(best.log_prob[0, 0]):.1%}): {told}.")
+    screen.print()
+    states_text = ", ".join(f"{name}={state}" for name, state in zip(names, outcome, strict=True))
+    screen.print(f"Most probable outcome ({np.exp(best.log_prob[0, 0]):.1%}): {states_text}")

@@ -1,8 +1,8 @@
-"""Comparing methods over data sets: statistical tests and tables of results.
+"""Compare methods over data sets: statistical tests and tables of results.
 
 - Over data sets, from a table of losses: `ranks`, `average_ranks`, `friedman`, `nemenyi`, `conover`,
   `critical_difference`.
-- One method against each other: `compare`, with `corrected_t_test` and `holm`.
+- One method against the others: `compare`, with `corrected_t_test` and `holm`.
 - Tables in Markdown, LaTeX and HTML: `comparison_table`.
 
 They need the extra ``benchmark``: ``pip install "pmdc[benchmark]"``.

@@ -1,7 +1,7 @@
 """The methods of a comparison, and the estimators they are built on.
 
-A family is what is fitted together: one fit of GBNC serves two decisions, and a chain that chooses its order for each
-loss is fitted twice. Every family turns an estimator and a seed into classifiers, and each of these into one record:
+A family groups methods that share their fits: one fit of GBNC serves two decisions, and a chain that chooses its order
+for each loss is fitted twice. Each family builds classifiers from an estimator and a seed, and gives these records:
 
 - GBNC-H, GBNC-S: `GBNC`, decisions for the Hamming and for the subset 0/1 loss;
 - GBNC-paper-H, GBNC-paper-S: the same with the paper's settings (`GBNC.as_in_paper`);
@@ -10,7 +10,7 @@ loss is fitted twice. Every family turns an estimator and a seed into classifier
   the best for each loss fitted again on all of them;
 - ECC: an ensemble of 10 chains, by vote;
 - MultiOutput: scikit-learn's `MultiOutputClassifier`, with indicators for discrete features (none for `NaiveBayes`,
-  which knows discrete features itself).
+  which handles discrete features itself).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -43,7 +44,7 @@ ESTIMATORS: dict[str, Callable[[], BaseEstimator]] = {
 
 @dataclass(frozen=True)
 class Family:
-    """What is fitted together: names of records -> (which classifier, which decision)."""
+    """Methods that share their fits: names of records -> (classifier, decision)."""
 
     records: Mapping[str, tuple[str, str | None]]
     build: Callable[[BaseEstimator, int, int], Mapping[str, Any]]
@@ -55,7 +56,7 @@ def _gbnc(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[s
 
 
 def _gbnc_paper(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
-    given = None if isinstance(estimator, Logistic) else estimator  # the paper's logistic regression is its own
+    given = None if isinstance(estimator, Logistic) else estimator  # the paper has its own logistic regression
     return {"gbnc": GBNC.as_in_paper(given, max_candidates=max_candidates, random_state=seed)}
 
 
@@ -67,7 +68,7 @@ def _chains(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping
 
 
 class PlainMultiOutput(BaseEstimator):
-    """scikit-learn's `MultiOutputClassifier` on codes of the states: it does not take every type of state itself."""
+    """scikit-learn's `MultiOutputClassifier` on codes of the states, since it does not accept every type of state."""
 
     def __init__(self, estimator: Any):
         self.estimator = estimator
@@ -81,19 +82,25 @@ class PlainMultiOutput(BaseEstimator):
             steps.insert(0, make_column_transformer((encoder, discrete), remainder="passthrough"))
         self._pipeline = make_pipeline(*steps)
         self._pipeline.fit(X, self.class_table_.encode(y))
-        seen = self._pipeline[-1].classes_
-        self.classes_ = [states[codes] for states, codes in zip(self.class_table_.states, seen, strict=True)]
+        self.classes_ = self.class_table_.states
         return self
 
     def predict(self, X: Any) -> Any:
         return self.class_table_.decode(self._pipeline.predict(X), like=X)
 
     def predict_proba(self, X: Any) -> Any:
-        return self._pipeline.predict_proba(X)
+        """Return the probabilities of all states; zero for states without training rows."""
+        answers = []
+        seen = self._pipeline[-1].classes_
+        for found, codes, size in zip(self._pipeline.predict_proba(X), seen, self.class_table_.sizes, strict=True):
+            proba = np.zeros((len(found), size))
+            proba[:, codes] = found
+            answers.append(proba)
+        return answers
 
 
 def _multi_output(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
-    if isinstance(estimator, Logistic):  # scikit-learn's own, by its own defaults
+    if isinstance(estimator, Logistic):  # scikit-learn's, with its defaults
         estimator = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     else:
         names = [name for name in estimator.get_params() if name == "random_state"]

@@ -1,7 +1,6 @@
-"""Pictures of a comparison: critical differences, pairs of methods, differences by data set, calibration.
+"""Plots of a comparison: critical differences, pairs of methods, differences by data set, calibration.
 
-matplotlib comes with the extra "plot" (and with "benchmark"). Every function draws into the given axes or into a new
-figure and returns it.
+Needs matplotlib (extra "plot" or "benchmark"). Each function draws into the given axes or a new figure and returns it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
-    """Average ranks on a line, with bars over methods that Nemenyi's test cannot tell apart (Demšar, 2006).
+    """Plot average ranks, with bars over methods that Nemenyi's test does not find different (Demšar, 2006).
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | 
     ax.text(1 + distance + 0.08, top + 1.1, f"critical difference {distance:.2f}", va="center", fontsize=9, color=GREY)
     for i, (name, rank) in enumerate(ranked.items()):
         left = i < half
-        # Names stand outside in: the best and the worst rank on the outermost levels, so that no lines cross.
+        # The best and the worst rank are on the outermost levels, so that no lines cross.
         level = half - i - 0.4 if left else half - (len(ranked) - 1 - i) - 0.4
         end = 0.9 if left else len(ranked) + 0.1
         ax.plot([rank, rank, end], [top, level, level], color="black", linewidth=0.9)
@@ -66,7 +65,7 @@ def critical_difference_diagram(losses: Any, *, alpha: float = 0.05, ax: Axes | 
 
 
 def cliques(ranks: Sequence[float] | Any, distance: float) -> list[tuple[float, float]]:
-    """The widest runs of sorted average ranks that differ by less than the critical distance."""
+    """Return the widest runs of sorted average ranks that differ by less than the critical difference."""
     runs: list[tuple[int, int]] = []
     for first in range(len(ranks)):
         last = max(i for i in range(first, len(ranks)) if ranks[i] - ranks[first] < distance)
@@ -76,7 +75,7 @@ def cliques(ranks: Sequence[float] | Any, distance: float) -> list[tuple[float, 
 
 
 def pair_plots(means: pd.DataFrame, control: str, *, measure: str = "loss") -> Figure:
-    """For each other method a point for each data set: its loss against that of the control.
+    """Plot the loss of each other method against that of the control, one point for each data set.
 
     Points above the diagonal are data sets on which the control is better.
     """
@@ -100,7 +99,7 @@ def pair_plots(means: pd.DataFrame, control: str, *, measure: str = "loss") -> F
 def difference_bars(
     means: pd.DataFrame, control: str, n_variables: Mapping[str, int], *, measure: str = "loss", ax: Axes | None = None
 ) -> Axes:
-    """The loss of each method minus that of the control on each data set, data sets by number of class variables.
+    """Plot the loss of each method minus that of the control, data sets ordered by number of class variables.
 
     Bars above zero are data sets on which the control is better.
     """
@@ -119,13 +118,13 @@ def difference_bars(
     ax.set_xticks(range(len(order)), names, fontsize=8, rotation=45 if len(order) > 8 else 0)
     ax.set_xlabel("data set, number of class variables")
     ax.set_ylabel(f"{measure} minus {control}")
-    # Above the axes, where it hides no bar.
+    # Above the axes, where it covers no bar.
     ax.legend(fontsize=8, ncols=min(len(others), 4), loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return ax
 
 
 def calibration_plot(bins: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
-    """Accuracy of predicted states against their confidence, for each method; on the diagonal it is calibrated.
+    """Plot the accuracy of predicted states against their confidence; a calibrated method is on the diagonal.
 
     Parameters
     ----------

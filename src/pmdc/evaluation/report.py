@@ -1,7 +1,7 @@
-"""The tables and tests of a results file, written as files people can read.
+"""Write the tables, tests and plots of a results file.
 
 For each estimator and each of the Hamming loss, the subset 0/1 loss and the joint log-loss: a table as Markdown,
-LaTeX and HTML, with the tests over data sets, and pictures as PNG and SVG. Methods that have a decision for each loss
+LaTeX and HTML, with the tests over data sets, and plots as PNG and SVG. Methods that have a decision for each loss
 appear with the one for the loss of the table: GBNC-H and CC-H for the Hamming loss, GBNC-S and CC-S for the subset
 0/1 loss.
 """
@@ -30,7 +30,7 @@ METHODS = {
     "subset_loss": ("GBNC-S", "GBNC-paper-S", "BR", "CC-S", "ECC", "CP", "MultiOutput"),
     "joint_log_loss": ("GBNC-H", "GBNC-paper-H", "BR", "CC-H", "ECC", "CP"),
 }
-"""Which methods stand in the table of which measure, the first being the one that the others are compared with."""
+"""The methods in the table of each measure; the others are compared with the first one."""
 
 
 def write_report(store: Store, folder: str | Path, notes: Mapping[str, str] | None = None) -> list[Path]:
@@ -40,14 +40,14 @@ def write_report(store: Store, folder: str | Path, notes: Mapping[str, str] | No
     ----------
     store : Store
     folder : path
-        Where to write; made if it is not there.
+        The output folder; created if it does not exist.
     notes : dict, optional
-        Remarks about data sets, such as how they were obtained.
+        Notes on data sets, such as how they were obtained.
 
     Returns
     -------
     list of paths
-        What was written.
+        The files that were written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def write_report(store: Store, folder: str | Path, notes: Mapping[str, str] | No
                 path = folder / f"{measure}-{estimator}{ending}"
                 path.write_text(text, encoding="utf-8")
                 written.append(path)
-            for name, figure in _pictures(shown, measure, table):
+            for name, figure in _figures(shown, measure, table):
                 for ending in (".png", ".svg"):
                     path = folder / f"{measure}-{estimator}-{name}{ending}"
                     figure.savefig(path, dpi=150)
@@ -79,13 +79,13 @@ def write_report(store: Store, folder: str | Path, notes: Mapping[str, str] | No
     return written
 
 
-def _pictures(records: pd.DataFrame, measure: str, table: ComparisonTable) -> Iterator[tuple[str, Any]]:
-    """The pictures of one table, as far as there is anything to see."""
+def _figures(records: pd.DataFrame, measure: str, table: ComparisonTable) -> Iterator[tuple[str, Any]]:
+    """Yield the figures of one table, as far as there are data for them."""
     control = table.means.columns[0]
-    judged = records[records["status"] == "ok"]
+    finished = records[records["status"] == "ok"]
     n_variables: dict[str, int] = {}
     details: dict[str, list[dict[str, Any]]] = {}
-    for name, method, text in zip(judged["set"], judged["method"], judged["details"], strict=True):
+    for name, method, text in zip(finished["set"], finished["method"], finished["details"], strict=True):
         kept = json.loads(text)
         n_variables[str(name)] = kept.get("n_variables", 0)
         details.setdefault(str(method), []).append(kept)
@@ -100,12 +100,12 @@ def _pictures(records: pd.DataFrame, measure: str, table: ComparisonTable) -> It
         yield "differences", plots.difference_bars(complete, control, n_variables, measure=measure).figure
     pooled = {str(name): _pooled(details.get(name, [])) for name in table.means.columns}
     bins = {name: values for name, values in pooled.items() if values is not None}
-    if bins and measure != "subset_loss":  # the marginals are those of the same fits
+    if bins and measure != "subset_loss":  # the same marginals as for the Hamming loss
         yield "calibration", plots.calibration_plot(bins).figure
 
 
 def _pooled(details: Iterable[Mapping[str, Any]]) -> Reliability | None:
-    """The bins of all folds and data sets together, each row counting alike."""
+    """Pool the bins of all folds and data sets; each row has the same weight."""
     parts = [(np.array(d["reliability"]), d["n_rows"] * d["n_variables"]) for d in details if "reliability" in d]
     if not parts:
         return None
@@ -116,7 +116,7 @@ def _pooled(details: Iterable[Mapping[str, Any]]) -> Reliability | None:
 
 
 def tests_text(records: pd.DataFrame, measure: str, table: ComparisonTable) -> str:
-    """What the tests over data sets say, in Markdown; where one cannot be made, why not."""
+    """Return the results of the tests over data sets in Markdown, or why a test is not possible."""
     lines = ["## Tests over data sets", ""]
     control = table.means.columns[0]
     try:

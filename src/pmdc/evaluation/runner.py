@@ -1,7 +1,7 @@
-"""Comparisons that survive a night: every (data set, fold, method, estimator) is one record in one file.
+"""Resumable comparisons of methods: each (data set, fold, method, estimator) is one record in one file.
 
-A run that was stopped, however hard, continues where it was and ends with the same records; a cell that fails is
-recorded with its error, and the rest goes on.
+A run that was stopped, even by ``kill -9``, can be continued and gives the same records. A cell that fails is recorded
+with its error, and the run continues.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pmdc._support.arrays import Codes
 from pmdc._support.checks import check_count
 from pmdc._support.extras import require
 from pmdc.datasets import available, load
+from pmdc.evaluation.held_out import evaluate
 from pmdc.evaluation.methods import ESTIMATORS, FAMILIES
 from pmdc.evaluation.store import Record, Store
 from pmdc.model_selection import MultiStratifiedKFold
@@ -53,7 +54,7 @@ class Cell:
         return [(self.data_set, self.fold, name, self.estimator) for name in FAMILIES[self.family].records]
 
     def seed(self) -> int:
-        """Depends on the cell alone, so that neither order nor interruption changes a result."""
+        """Return a seed that depends only on the cell, so that order and interruptions do not change results."""
         return zlib.crc32(f"{self.data_set}|{self.fold}|{self.family}|{self.estimator}".encode()) % 2**31
 
 
@@ -86,21 +87,21 @@ def benchmark(
     n_folds : int, default=10
         Folds. Benchmark tables have ten of their own, of which the first `n_folds` are run.
     n_jobs : int, default=None
-        Parallel workers, as in joblib.
+        Number of parallel workers, as in joblib.
     out : path, default="results"
-        The folder of the results file, ``results.sqlite``. A file that is there is continued.
+        The folder of the results file, ``results.sqlite``. An existing file is continued.
     data_dir : path, default=None
-        The folder of the benchmark tables, see `pmdc.datasets.load`.
+        The folder of the benchmark tables; by default the one that the environment variable ``PMDC_DATA`` names.
     classes : list of str
-        The class variables in files of one's own.
+        The class variables of your own files.
     max_candidates : int, default=2000
-        As in `GBNC`; what it leaves out is told in the details of the records.
+        As in `GBNC`; the details of the records say what was left out.
     quick : bool, default=False
         Three small sets and three folds, in place of `sets` and `n_folds`.
     retry_failed : bool, default=False
-        Whether cells that failed before are tried again.
+        Whether to run failed cells again.
     progress : bool, default=True
-        Whether to show the cells done, the remaining time and running means on the standard error stream.
+        Whether to show finished cells, remaining time and running means on the standard error stream.
 
     Returns
     -------
@@ -111,8 +112,8 @@ def benchmark(
         sets, n_folds = list(QUICK_SETS), 3
     check_count("n_folds", n_folds, 1)
     check_count("max_candidates", max_candidates, 1)
-    families = _known("methods", list(FAMILIES) if methods is None else methods, FAMILIES)
-    chosen = _known("estimators", estimators, ESTIMATORS)
+    families = _check_names("methods", list(FAMILIES) if methods is None else methods, FAMILIES)
+    chosen = _check_names("estimators", estimators, ESTIMATORS)
     folder = None if data_dir is None else str(data_dir)
     names = _check_sets(sets, folder, tuple(classes), n_folds)
     cells = [
@@ -131,23 +132,23 @@ def benchmark(
     done = store.keys()
     todo = [cell for cell in cells if not set(cell.record_keys()) <= done]
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(run_cell)(cell) for cell in todo)
-    watch = _watch if progress else _in_silence
-    for records in watch(results, len(cells), len(cells) - len(todo)):
+    shown = _show_progress(results, len(cells), len(cells) - len(todo)) if progress else results
+    for records in shown:
         store.write(records)
     return store
 
 
-def _known(argument: str, values: Sequence[str], choices: Mapping[str, Any]) -> list[str]:
+def _check_names(argument: str, values: Sequence[str], choices: Mapping[str, Any]) -> list[str]:
     for value in values:
         if value not in choices:
             near = difflib.get_close_matches(str(value).lower(), [c.lower() for c in choices], n=1)
             hint = next((f"; did you mean {c!r}?" for c in choices if near and c.lower() == near[0]), ".")
-            raise ValueError(f"{argument} has {value!r}, which is not known{hint} Choose from {', '.join(choices)}.")
+            raise ValueError(f"{argument} has {value!r}, which is unknown{hint} Choose from {', '.join(choices)}.")
     return list(dict.fromkeys(values))
 
 
 def _check_sets(sets: str | Sequence[str], folder: str | None, classes: tuple[str, ...], n_folds: int) -> list[str]:
-    """The names of the data sets; every complaint about them comes before the work starts."""
+    """Return the names of the data sets, after reading each of them once to check it."""
     if isinstance(sets, str):
         sets = available(folder) if sets == "all" else [sets]
     for name in sets:
@@ -156,25 +157,25 @@ def _check_sets(sets: str | Sequence[str], folder: str | None, classes: tuple[st
 
 
 def origins(names: Sequence[str], data_dir: str | Path | None) -> dict[str, str]:
-    """How each benchmark table was obtained: "exact", "rebuilt" or "extra"; files of one's own have no entry."""
+    """Return how each benchmark table was obtained: "exact", "rebuilt" or "extra"; your own files have no entry."""
     folder = None if data_dir is None else str(data_dir)
     return {name: str(load(name, folder).meta["origin"]) for name in names if not name.endswith(SUFFIXES)}
 
 
 @lru_cache(maxsize=4)
 def _table(name: str, folder: str | None, classes: tuple[str, ...], n_folds: int) -> tuple[Any, Any, list[Codes]]:
-    """X, Y and the test rows of each fold."""
+    """Return X, Y and the test rows of each fold."""
     if not name.endswith(SUFFIXES):
         data = load(name, folder)
         if n_folds > len(data.folds):
-            raise ValueError(f"n_folds={n_folds}: the table {name!r} has {len(data.folds)} folds of its own.")
+            raise ValueError(f"n_folds={n_folds}: the table {name!r} has only {len(data.folds)} folds.")
         return data.X, data.Y, data.folds[:n_folds]
     if not Path(name).is_file():
         raise FileNotFoundError(f"sets has {name!r}, but there is no such file.")
     table = read_table(name).frame()
     absent = [column for column in classes if column not in table.columns]
     if absent or not classes:
-        what = f"classes has {absent[0]!r}, which is no column" if absent else "classes is empty"
+        what = f"classes has {absent[0]!r}, which is not a column" if absent else "classes is empty"
         raise ValueError(f"{what} of {name}: name its class variables, from {', '.join(map(str, table.columns))}.")
     Y = table[list(classes)].astype("category")
     splitter = MultiStratifiedKFold(n_folds, shuffle=True, random_state=0)
@@ -186,18 +187,18 @@ def _table(name: str, folder: str | None, classes: tuple[str, ...], n_folds: int
 
 
 def run_cell(cell: Cell) -> list[Record]:
-    """Fit and judge the methods of a cell; an error becomes a record of it."""
+    """Fit and evaluate the methods of a cell; an error is recorded."""
     try:
         with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            records = _judge_all(cell)
-        told = sorted({str(w.message).split(" (and ")[0] for w in caught})[:20]
-        return [Record(r.key, r.measures, {**r.details, "warnings": told}) for r in records]
-    except Exception as error:  # whatever it is, it is recorded, and the rest goes on
+            records = _measure_all(cell)
+        messages = sorted({str(w.message).split(" (and ")[0] for w in caught})[:20]
+        return [Record(r.key, r.measures, {**r.details, "warnings": messages}) for r in records]
+    except Exception as error:  # any error is recorded, and the run continues
         return [Record(key, error=f"{type(error).__name__}: {error}") for key in cell.record_keys()]
 
 
-def _judge_all(cell: Cell) -> list[Record]:
+def _measure_all(cell: Cell) -> list[Record]:
     X, Y, folds = _table(cell.data_set, cell.data_dir, cell.classes, cell.n_folds)
     test = folds[cell.fold]
     train = np.setdiff1d(np.arange(len(X)), test)
@@ -211,40 +212,41 @@ def _judge_all(cell: Cell) -> list[Record]:
         fitted[name] = {"fit_seconds": time.process_time() - start}
     records = []
     for key, (name, decision) in zip(cell.record_keys(), family.records.values(), strict=True):
-        measures, details = judge(classifiers[name], decision, X.iloc[test], Y.iloc[test])
+        measures, details = measure(classifiers[name], decision, X.iloc[test], Y.iloc[test])
         records.append(Record(key, {**fitted[name], **measures, "peak_megabytes": _peak()}, details))
     return records
 
 
-def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[str, float], dict[str, Any]]:
-    """All measures of a fitted classifier on held-out rows, and what else is worth keeping."""
+def measure(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[str, float], dict[str, Any]]:
+    """Compute all measures of a fitted classifier on held-out rows, and the details of its record."""
     start = time.process_time()
-    predicted = classifier.predict(X) if decision is None else classifier.predict(X, loss=decision)
+    held_out = evaluate(classifier, X, Y, [decision])
+    seconds = time.process_time() - start
+    truth, predicted = held_out.truth, held_out.predicted[decision]
     measures = {
-        "hamming_loss": metrics.hamming_loss(Y, predicted),
-        "subset_loss": metrics.subset_loss(Y, predicted),
-        "sub_exact_loss": metrics.sub_exact_loss(Y, predicted),
+        "hamming_loss": metrics.hamming_loss(truth, predicted),
+        "subset_loss": metrics.subset_loss(truth, predicted),
+        "sub_exact_loss": metrics.sub_exact_loss(truth, predicted),
+        "predict_seconds": seconds,
     }
-    details: dict[str, Any] = {"accuracy": metrics.accuracy_by_variable(Y, predicted)}
-    try:
-        proba = classifier.predict_proba(X)
-        for name, metric in (
-            ("marginal_log_loss", metrics.marginal_log_loss),
-            ("brier_score", metrics.brier_score),
-            ("calibration_error", metrics.expected_calibration_error),
-        ):
-            measures[name] = metric(Y, proba, classifier.classes_)
-        bins = metrics.reliability(Y, proba, classifier.classes_)
+    accuracy = (~held_out.wrong(decision)).mean(axis=0).tolist()
+    details: dict[str, Any] = {
+        "accuracy": dict(zip(held_out.names, accuracy, strict=True)),
+        "n_variables": truth.shape[1],
+        "n_rows": truth.shape[0],
+    }
+    if held_out.marginals is None:
+        details["no marginals"] = held_out.no_marginals
+    else:
+        codes = [range(marginal.shape[1]) for marginal in held_out.marginals]
+        measures["marginal_log_loss"] = metrics.marginal_log_loss(truth, held_out.marginals, codes)
+        measures["brier_score"] = metrics.brier_score(truth, held_out.marginals, codes)
+        measures["calibration_error"] = held_out.calibration_error()
+        bins = metrics.reliability(truth, held_out.marginals, codes)
         details["reliability"] = [values.tolist() for values in bins]
-    except ValueError as error:  # a chain with too many outcomes has no exact marginals
-        details["no marginals"] = str(error)
-    if hasattr(classifier, "predict_joint"):
-        joint = classifier.predict_joint(X)
-        measures["joint_log_loss"] = metrics.joint_log_loss(Y, joint)
-        measures["joint_calibration_error"] = metrics.joint_calibration_error(Y, joint, y_pred=predicted)
-    measures["predict_seconds"] = time.process_time() - start
-    details["n_variables"] = len(Y.columns)
-    details["n_rows"] = len(Y)
+    if held_out.log_prob is not None:
+        measures["joint_log_loss"] = -held_out.log_prob.mean()
+        measures["joint_calibration_error"] = held_out.joint_calibration_error(decision)
     if hasattr(classifier, "structure_"):
         details["status"] = classifier.structure_.status
         details["parents"] = {child: sorted(parents) for child, parents in classifier.structure_.parents.items()}
@@ -254,13 +256,13 @@ def judge(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict[s
 
 
 def _reset_peak() -> None:
-    """Forget the peak of this process's memory, where the system lets us (Linux)."""
+    """Reset the peak memory of this process, where the system allows it (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _peak() -> float:
-    """Peak memory of this process in megabytes, since the last reset or else since its start."""
+    """Return the peak memory of this process in megabytes, since the last reset or since its start."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) / 1024
@@ -274,12 +276,8 @@ def _peak() -> float:
 # Progress -----------------------------------------------------------------------------------------------------
 
 
-def _in_silence(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
-    yield from results
-
-
-def _watch(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
-    """Cells done, remaining time and the running mean of the Hamming loss of each method."""
+def _show_progress(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
+    """Show finished cells, remaining time and the mean Hamming loss of each method so far."""
     require("rich")
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

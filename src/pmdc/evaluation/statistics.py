@@ -1,10 +1,10 @@
-"""Which of several methods is better: ranks, tests over data sets, and comparisons with one method.
+"""Statistical comparison of methods: ranks, tests over data sets, and comparisons with one method.
 
-A table of losses has a row for each data set and a column for each method; smaller is better. `friedman` asks whether
-the methods differ at all, `nemenyi` and `conover` which pairs do, `compare` how one method stands against each other.
-Formulas and choices are in ``docs/statistics.md``.
+A table of losses has a row for each data set and a column for each method; smaller is better. `friedman` tests whether
+the methods differ at all, `nemenyi` and `conover` which pairs differ, and `compare` compares one method with each other
+one. Formulas are in ``docs/statistics.md``.
 
-Ranks are their own ranks, so every test that takes losses also takes what `ranks` returns.
+The ranks of ranks are the ranks themselves, so every test that takes losses also takes the result of `ranks`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pmdc._support.extras import require
 if TYPE_CHECKING:
     import pandas as pd
 
-# Equal numbers of mistakes, added up in another order, give losses that differ in their last bits.
+# Equal numbers of errors, summed in another order, give losses that differ in their last bits.
 _DECIMALS = 12
 
 
 class Friedman(NamedTuple):
-    """What `friedman` returns: Friedman's chi-square and Iman and Davenport's F, each with its p-value."""
+    """Result of `friedman`: Friedman's chi-square and Iman and Davenport's F, each with its p-value."""
 
     statistic: float
     p_value: float
@@ -36,14 +36,14 @@ class Friedman(NamedTuple):
 
 
 class TTest(NamedTuple):
-    """What `corrected_t_test` returns."""
+    """Result of `corrected_t_test`."""
 
     statistic: float
     p_value: float
 
 
 class Comparison(NamedTuple):
-    """What `compare` returns: one table with a row for each data set and method, one with a row for each method."""
+    """Result of `compare`: a table with a row for each data set and method, and one with a row for each method."""
 
     by_set: pd.DataFrame
     overall: pd.DataFrame
@@ -53,22 +53,21 @@ class Comparison(NamedTuple):
 
 
 def ranks(losses: Any, *, decimals: int = _DECIMALS) -> pd.DataFrame:
-    """Rank the methods on each data set: 1 for the smallest loss, the mean of their ranks for methods that tie.
+    """Rank the methods on each data set: 1 for the smallest loss, mean ranks for ties.
 
     Parameters
     ----------
     losses : DataFrame or 2-D array
-        Data sets in rows, methods in columns, smaller is better. Infinite losses are the worst; missing ones are an
-        error.
+        Data sets in rows, methods in columns, smaller is better. Infinite losses rank last; missing
+        values raise an error.
     decimals : int, default=12
-        Losses are rounded to so many decimals first. The default only undoes the rounding of sums: equal numbers of
-        mistakes, added up in another order, differ in their last bits and must tie. Take fewer to rank losses as
-        they are printed.
+        Losses are rounded to this number of decimals first. The default only removes rounding errors: equal numbers
+        of errors, summed in another order, must tie. Use fewer decimals to rank losses as they are printed.
 
     Returns
     -------
     DataFrame
-        Of the shape of `losses`, with its names.
+        With the shape and names of `losses`.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def ranks(losses: Any, *, decimals: int = _DECIMALS) -> pd.DataFrame:
 
 
 def average_ranks(losses: Any) -> pd.Series:
-    """The mean over data sets of the rank of each method.
+    """Compute the mean rank of each method over data sets.
 
     Parameters
     ----------
@@ -148,9 +147,9 @@ def friedman(losses: Any) -> Friedman:
 
 
 def nemenyi(losses: Any) -> pd.DataFrame:
-    """p-values of Nemenyi's test for each pair of methods, after Friedman's.
+    """Compute p-values of Nemenyi's post-hoc test for each pair of methods.
 
-    They are corrected for the number of pairs. Computed by scikit-posthocs.
+    They are corrected for the number of pairs. Uses scikit-posthocs.
 
     Parameters
     ----------
@@ -175,15 +174,14 @@ def nemenyi(losses: Any) -> pd.DataFrame:
 
 
 def conover(losses: Any) -> pd.DataFrame:
-    """p-values of Conover's test for each pair of methods, after Friedman's.
+    """Compute p-values of Conover's post-hoc test for each pair of methods.
 
-    It is more powerful than Nemenyi's and not corrected for the number of pairs: see `holm`. Computed by
-    scikit-posthocs.
+    It is more powerful than Nemenyi's and not corrected for the number of pairs: see `holm`. Uses scikit-posthocs.
 
     Parameters
     ----------
     losses : as in `friedman`
-        Two data sets must order the methods differently: otherwise the variance that the test divides by is zero.
+        Two data sets must order the methods differently; otherwise the variance of the test is zero.
 
     Returns
     -------
@@ -202,13 +200,13 @@ def conover(losses: Any) -> pd.DataFrame:
     ranked = _ranks_to_test(losses)
     if _all_alike(ranked.to_numpy()):
         raise ValueError(
-            "All data sets order the methods alike, so Conover's test divides by a variance of zero. Use nemenyi."
+            "All data sets order the methods identically, so the variance of Conover's test is zero. Use nemenyi."
         )
     return _square(require("scikit_posthocs").posthoc_conover_friedman(ranked.to_numpy()), ranked)
 
 
 def critical_difference(n_methods: int, n_sets: int, alpha: float = 0.05) -> float:
-    """The difference of average ranks from which on Nemenyi's test finds two methods different.
+    """Compute the smallest difference of average ranks that is significant in Nemenyi's test.
 
     Parameters
     ----------
@@ -230,7 +228,7 @@ def critical_difference(n_methods: int, n_sets: int, alpha: float = 0.05) -> flo
     check_count("n_methods", n_methods, 2)
     check_count("n_sets", n_sets, 1)
     if not 0 < alpha < 1:
-        raise ValueError(f"alpha={alpha!r} must lie between 0 and 1.")
+        raise ValueError(f"alpha={alpha!r} must be between 0 and 1.")
     quantile = stats.studentized_range.isf(alpha, n_methods, np.inf)
     return float(quantile * math.sqrt(n_methods * (n_methods + 1) / (12 * n_sets)))
 
@@ -239,7 +237,7 @@ def critical_difference(n_methods: int, n_sets: int, alpha: float = 0.05) -> flo
 
 
 def holm(p_values: Any) -> Any:
-    """Correct p-values for their number by Holm's step-down method.
+    """Correct p-values for multiple testing by Holm's step-down method.
 
     Rejecting where the corrected value is at most alpha keeps the probability of any false rejection at alpha,
     however the tests depend on each other.
@@ -261,7 +259,7 @@ def holm(p_values: Any) -> Any:
     """
     values = np.asarray(p_values, dtype=float)
     if values.ndim != 1:
-        raise ValueError(f"p_values has shape {values.shape}: it must have one dimension.")
+        raise ValueError(f"p_values has shape {values.shape}: it must be one-dimensional.")
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         raise ValueError(f"p_values has {values[wrong][0]} at position {np.flatnonzero(wrong)[0]}: not a p-value.")
@@ -273,9 +271,9 @@ def holm(p_values: Any) -> Any:
 
 
 def corrected_t_test(differences: Any, test_share: float) -> TTest:
-    """Nadeau and Bengio's corrected resampled t-test that two methods have equal loss on one data set.
+    """Test whether two methods have equal loss on one data set, by Nadeau and Bengio's corrected resampled t-test.
 
-    Folds share training rows, so their differences are correlated and the usual paired t-test rejects far too often.
+    Folds share training rows, so their differences are correlated and the usual paired t-test rejects too often.
     Here the variance of the mean is estimated with ``1/J + test rows / training rows`` in place of ``1/J``.
 
     Parameters
@@ -283,15 +281,15 @@ def corrected_t_test(differences: Any, test_share: float) -> TTest:
     differences : 1-D array-like
         Loss of one method minus loss of the other on each of J folds or random splits, J at least 2.
     test_share : float
-        The share of the rows that a fold holds for testing, between 0 and 1: 0.1 for ten-fold cross-validation,
+        The fraction of the rows in a test fold, between 0 and 1: 0.1 for ten-fold cross-validation,
         repeated or not.
 
     Returns
     -------
     TTest
         The statistic, which has the sign of the mean difference, and the two-sided p-value, with J - 1 degrees of
-        freedom. If all differences are zero, these are 0 and 1; if all are equal to another number, there is no
-        variance to test with, and that is an error.
+        freedom. If all differences are zero, these are 0 and 1; if all are equal to another number, the
+        variance is zero, which raises an error.
 
     References
     ----------
@@ -321,7 +319,7 @@ def corrected_t_test(differences: Any, test_share: float) -> TTest:
 
 
 def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | None = None) -> Comparison:
-    """Compare one method with each other one, on each data set and over all, corrected by Holm's method.
+    """Compare one method with each other one, on each data set and over all data sets, with Holm's correction.
 
     Parameters
     ----------
@@ -329,10 +327,10 @@ def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | N
         A column for each method, smaller is better; the index has two levels, data set and fold. From records:
         ``records.pivot(index=["set", "fold"], columns="method", values="value")``.
     control : column name
-        The method that the others are compared with.
+        The method to compare the others with.
     test_share : float, optional
-        See `corrected_t_test`; by default one divided by the number of folds of the data set, which is right for
-        cross-validation that is not repeated.
+        See `corrected_t_test`; by default one divided by the number of folds of the data set, which suits
+        cross-validation without repetitions.
 
     Returns
     -------
@@ -340,7 +338,7 @@ def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | N
         ``by_set``, indexed by set and method: ``difference`` (mean loss of the method minus that of the control:
         positive where the control is better), ``statistic`` and ``p_value`` of `corrected_t_test`, ``p_holm``
         (corrected for the other methods of the same data set) and ``note``. Where all folds have the same
-        difference, not zero, nothing can be tested: the p-value is set to 1 and the note says so.
+        nonzero difference, no test is possible: the p-value is 1 and the note says so.
 
         ``overall``, indexed by method: mean ``difference``, the numbers of data sets on which the control is
         ``better``, ``equal`` or ``worse``, ``statistic`` and ``p_value`` of the two-sided Wilcoxon signed-rank test
@@ -375,7 +373,7 @@ def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | N
         rows.insert(3, "p_holm", holm(rows["p_value"]))
         rows.index = pandas.MultiIndex.from_product([[name], others], names=["set", "method"])
         by_set.append(rows)
-    # Rounded, so that equal means are equal.
+    # Rounded, so that means compare equal despite rounding errors.
     means = gaps.groupby(level=0, sort=False).mean().round(_DECIMALS)
     overall = pandas.DataFrame(
         {
@@ -394,7 +392,7 @@ def compare(losses_by_fold: pd.DataFrame, control: Any, *, test_share: float | N
 def _test_folds(differences: npt.NDArray[np.float64], test_share: float) -> tuple[float, float, float, str]:
     mean = float(differences.mean())
     if _constant(differences) and differences[0] != 0:
-        # A p-value of 1 is valid whatever the truth; the limit of the test, 0, would claim certainty.
+        # A p-value of 1 is always valid; 0, the limit of the test, would claim certainty.
         return mean, math.copysign(math.inf, mean), 1.0, "not tested: the same difference in every fold"
     note = "" if differences.any() else "equal in every fold"
     return mean, *corrected_t_test(differences, test_share), note
@@ -415,7 +413,7 @@ def _constant(values: npt.NDArray[np.float64]) -> bool:
 
 
 def _read(losses: Any, name: str = "losses") -> pd.DataFrame:
-    """The table as numbers, complete."""
+    """Return the table as numbers; missing values are refused."""
     pandas = require("pandas")
     if not isinstance(losses, pandas.DataFrame):
         losses = np.asarray(losses)
@@ -439,8 +437,8 @@ def _read(losses: Any, name: str = "losses") -> pd.DataFrame:
         row, column = missing[0]
         raise ValueError(
             f"{name} has no value of method {table.columns[column]!r} in row {table.index[row]!r} ({len(missing)} "
-            "missing in all). Every method is needed in every row: run what is missing, or leave out the data set "
-            "or the method."
+            "missing in all). Every method needs a value in every row: compute the missing ones, or leave out the "
+            "data set or the method."
         )
     return table
 
@@ -484,10 +482,10 @@ def _all_alike(ranked: npt.NDArray[np.float64]) -> bool:
 
 
 def _square(p_values: pd.DataFrame, ranked: pd.DataFrame) -> pd.DataFrame:
-    # scikit-posthocs is given no names: it uses some, such as "groups", for itself.
+    # Names are added here because scikit-posthocs uses some, such as "groups", itself.
     return require("pandas").DataFrame(p_values.to_numpy(), index=ranked.columns, columns=ranked.columns)
 
 
 def _check_share(test_share: float) -> None:
     if not 0 < test_share < 1:
-        raise ValueError(f"test_share={test_share!r} must lie between 0 and 1: the share of rows used for testing.")
+        raise ValueError(f"test_share={test_share!r} must be between 0 and 1: the fraction of rows in a test fold.")

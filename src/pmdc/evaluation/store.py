@@ -1,13 +1,13 @@
-"""The results of a comparison in one SQLite file, each record written as soon as it is there.
+"""The results of a comparison in one SQLite file; each record is written as soon as it is computed.
 
 Schema (version 1)
 ------------------
 ``info(key, value)``
-    "schema", "version" (of pmdc) and "settings" (JSON) of the run that made the file.
+    "schema", "version" (of pmdc) and "settings" (JSON) of the run that created the file.
 ``records(data_set, fold, method, estimator, status, error, details, <measures>)``
     One row for each (data_set, fold, method, estimator). ``status`` is "ok" or "failed"; ``error`` says why;
     ``details`` is JSON (accuracy of each class variable, the learned structure, ...); each of `MEASURES` is a column,
-    empty where a method does not offer it.
+    NULL where a method does not provide it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEASURES = (
     "predict_seconds",
     "peak_megabytes",
 )
-"""The measures of a record. Seconds are CPU time; megabytes the peak of the process while it fitted and predicted."""
+"""The measures of a record. Seconds are CPU time; megabytes are the peak memory while fitting and predicting."""
 
 Key = tuple[str, int, str, str]
 """(data set, fold, method, estimator)."""
@@ -46,7 +46,7 @@ Key = tuple[str, int, str, str]
 
 @dataclass(frozen=True)
 class Record:
-    """What one method did on one fold of one data set."""
+    """The result of one method on one fold of one data set."""
 
     key: Key
     measures: Mapping[str, float] = field(default_factory=dict)
@@ -55,13 +55,13 @@ class Record:
 
 
 class Store:
-    """A results file, made where there is none.
+    """A results file, created if it does not exist.
 
     Parameters
     ----------
     path : path of the file
     settings : dict, optional
-        What the run depends on. A file with other settings is refused: its records would not be comparable.
+        The settings of the run. A file with other settings is refused, since its records would not be comparable.
     """
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any] | None = None):
@@ -88,29 +88,29 @@ class Store:
         return sqlite3.connect(self.path, timeout=60)
 
     def _check(self, connection: sqlite3.Connection, settings: Mapping[str, Any] | None) -> None:
-        remedy = f"Its records are kept. Give another folder, or move {self.path.name} away."
+        remedy = f"Its records are kept. Use another folder, or move {self.path.name} away."
         try:
             info = dict(connection.execute("SELECT key, value FROM info").fetchall())
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.path} is no results file of pmdc ({error}). {remedy}") from None
+            raise ValueError(f"{self.path} is not a results file of pmdc ({error}). {remedy}") from None
         if info.get("schema") != SCHEMA:
             raise ValueError(f"{self.path} has schema {info.get('schema')!r}, this version needs {SCHEMA!r}. {remedy}")
         known = json.loads(info["settings"])
         for name, value in (settings or {}).items():
             if known.get(name) != json.loads(json.dumps(value)):
                 raise ValueError(
-                    f"{self.path} was made with {name}={known.get(name)!r}, not {value!r}: the records would not be "
+                    f"{self.path} was created with {name}={known.get(name)!r}, not {value!r}: the records would not be "
                     f"comparable. {remedy}"
                 )
 
     def keys(self) -> set[Key]:
-        """The keys of all records, of failed cells too."""
+        """Return the keys of all records, including failed ones."""
         with closing(self._connect()) as connection:
             rows = connection.execute("SELECT data_set, fold, method, estimator FROM records").fetchall()
         return {(str(d), int(f), str(m), str(e)) for d, f, m, e in rows}
 
     def write(self, records: Iterable[Record]) -> None:
-        """Write records that belong together: all of them or, if the process dies, none."""
+        """Write records in one transaction: all of them or none."""
         names = ["data_set", "fold", "method", "estimator", "status", "error", "details", *MEASURES]
         rows = [
             (
@@ -127,12 +127,12 @@ class Store:
             connection.executemany(f"INSERT OR REPLACE INTO records ({', '.join(names)}) VALUES ({marks})", rows)
 
     def drop_failed(self) -> int:
-        """Forget the cells that failed, so that they are tried again; returns how many there were."""
+        """Delete the records of failed cells, so that they are run again; return their number."""
         with closing(self._connect()) as connection, connection:
             return connection.execute("DELETE FROM records WHERE status = 'failed'").rowcount
 
     def frame(self) -> pd.DataFrame:
-        """All records as a pandas DataFrame, sorted by key."""
+        """Return all records as a pandas DataFrame, sorted by key."""
         from pmdc._support.extras import require
 
         with closing(self._connect()) as connection:

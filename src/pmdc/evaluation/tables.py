@@ -1,7 +1,6 @@
-"""Tables of results laid out as the paper's: mean ± standard deviation and rank on each data set, average ranks below.
+"""Tables of results as in the paper: mean ± standard deviation and rank on each data set, and average ranks.
 
-`comparison_table` computes the table from records of a cross-validation; the result writes itself as Markdown, LaTeX
-or HTML.
+`comparison_table` computes the table from records of a cross-validation; it can be written as Markdown, LaTeX or HTML.
 """
 
 from __future__ import annotations
@@ -46,24 +45,24 @@ def comparison_table(
     measure : str, default="value"
         The column to tabulate.
     sets, methods : iterable, optional
-        Which to show, in this order; by default all, in the order of the records. What has no records is shown as
-        missing.
+        What to show, in this order; by default all, in the order of the records. Combinations without records are
+        shown as missing.
     greater_is_better : bool, default=False
-        Whether rank 1 is the greatest mean, not the smallest.
+        Whether rank 1 is the greatest mean instead of the smallest.
     percent : bool, default=False
-        Whether to write values times 100.
+        Whether to show values times 100.
     decimals : int, default=2
-        Decimals that are written. Ranks are those of the means before rounding.
+        Number of decimals. Ranks are computed from the means before rounding.
     folds : int, optional
-        How many folds a data set should have; by default the greatest number that any has.
+        The expected number of folds; by default the largest number of any data set.
     notes : mapping from set to str, optional
-        Remarks to be written below the table, such as how a data set was obtained.
+        Notes below the table, such as how a data set was obtained.
 
     Returns
     -------
     ComparisonTable
-        A data set on which the methods have not all the same folds is shown with what there is, marked by a note, not
-        ranked, and left out of the average ranks. One that lacks the same folds for all methods is ranked and marked.
+        A data set on which the methods have different folds is marked by a note and not ranked. One on which all
+        methods lack the same folds is marked and ranked.
 
     Examples
     --------
@@ -132,7 +131,7 @@ class ComparisonTable:
     notes : dict
         For each data set that has any, the notes written below the table.
     percent, decimals : bool, int
-        How values are written.
+        The format of the values.
     """
 
     measure: str
@@ -145,11 +144,11 @@ class ComparisonTable:
 
     @property
     def average_ranks(self) -> pd.Series:
-        """The mean rank of each method over the data sets that are ranked; missing if there are none."""
+        """The mean rank of each method over the ranked data sets; NaN if there are none."""
         return self.ranks.mean(axis=0)
 
     def to_markdown(self) -> str:
-        """A table of GitHub's Markdown; notes follow as a list."""
+        """Return a GitHub Markdown table, followed by the notes as a list."""
         head, *rows = self._cells(_MARKDOWN)
         lines = [head, [":--"] + [":-:"] * (len(head) - 1), *rows]
         table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -157,7 +156,7 @@ class ComparisonTable:
         return f"{table}\n\n{notes}" if notes else table
 
     def to_latex(self) -> str:
-        """A ``tabular`` with the rules of the package booktabs; notes are its last rows."""
+        """Return a LaTeX ``tabular`` with rules of the package booktabs; the notes are its last rows."""
         head, *body, last = (" & ".join(cells) + r" \\" for cells in self._cells(_LATEX))
         n_columns = 1 + self.means.shape[1]
         notes = [rf"\multicolumn{{{n_columns}}}{{l}}{{\footnotesize {note}}} \\" for note in self._notes(_LATEX)]
@@ -173,7 +172,7 @@ class ComparisonTable:
         )
 
     def to_html(self) -> str:
-        """A ``table`` element; notes are in its foot."""
+        """Return an HTML ``table``; the notes are in its foot."""
         head, *body, last = self._cells(_HTML)
 
         def row(cells: list[str]) -> str:
@@ -191,7 +190,7 @@ class ComparisonTable:
         )
 
     def _cells(self, markup: _Markup) -> list[list[str]]:
-        """The texts of all cells: the head, a row for each data set, the average ranks."""
+        """Return the texts of all cells: the head, a row for each data set, the average ranks."""
         numbers = {note: number for number, note in enumerate(self._distinct_notes(), start=1)}
         head = [markup.escape(self.measure + (" (%)" if self.percent else ""))]
         table = [head + [markup.escape(str(method)) for method in self.means.columns]]
@@ -210,7 +209,7 @@ class ComparisonTable:
         n_ranked, n_sets = len(self.ranks), len(self.means)
         last = ["average rank" + (f" on {n_ranked} of {n_sets} sets" if n_ranked < n_sets else "")]
         for value in average:
-            # Halves are rounded up, as in the paper: 1.725 is 1.73, whatever its last bit.
+            # Halves are rounded up, as in the paper: 1.725 becomes 1.73 despite rounding errors.
             text = markup.missing if np.isnan(value) else f"{value + 1e-9:.2f}"
             last.append(markup.bold(text) if value == average.min() else text)
         return [*table, last]
@@ -250,7 +249,7 @@ _LATEX_SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # After \\ or a rule these two would be read as its options.
+    # After \\ or a rule these two would be read as options.
     "[": "{[}",
     "*": "{*}",
     "±": r"$\pm$",
@@ -293,8 +292,8 @@ def _read_records(records: Any, measure: str) -> pd.DataFrame:
     if len(twice):
         where = ", ".join(f"{column}={twice.iloc[0][column]}" for column in _KEYS)
         raise ValueError(
-            f"records has more than one record with {where}. Choose first what else distinguishes them, such as one "
-            "estimator."
+            f"records has more than one record with {where}. Select the records first, for example those of "
+            "one estimator."
         )
     try:
         return frame[[*_KEYS, measure]].astype({measure: float})
@@ -303,13 +302,13 @@ def _read_records(records: Any, measure: str) -> pd.DataFrame:
 
 
 def _same_folds(part: pd.DataFrame) -> bool:
-    """Whether there are folds, and each has either all methods or none."""
+    """Return whether there are folds, and each has either all methods or none."""
     present = part.notna()
     return bool(present.any(axis=None) and (present.all(axis=1) | ~present.any(axis=1)).all())
 
 
 def _completeness(part: pd.DataFrame, folds: int) -> str:
-    """What is missing on a data set, in words; nothing if it is complete."""
+    """Return a note on missing folds; empty if the data set is complete."""
     counts = part.notna().sum()
     if _same_folds(part):
         return "" if counts.iloc[0] >= folds else f"{counts.iloc[0]} of {folds} folds"

@@ -1,10 +1,10 @@
-"""Table files: CSV, TSV, Parquet and Excel, read and written.
+"""Read and write table files: CSV, TSV, Parquet and Excel.
 
-The cells of a text file have no types. `read_table` keeps every column as its distinct values and a code for each row;
-`Cells` says what they look like (numbers, truth values, text) and what is missing, so that whoever reads can decide:
-a new column by its own looks, a column that a model knows by what the model has seen.
+The cells of a text file have no types. `read_table` stores each column as its distinct values and a code for each row.
+`Cells` tells which type they look like (numbers, booleans, text) and which are missing. A new
+model takes the type that the values look like; a fitted model reads them in the type that it was fitted with.
 
-Complaints are `TableFileError`s that name the file, the column, the value and its line.
+Errors are `TableFileError`s that name the file, the column, the value and its line.
 """
 
 from pmdc.table_files.columns import MISSING_WORDS, Cells, Format, TableFile, TableFileError

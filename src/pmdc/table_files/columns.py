@@ -1,10 +1,9 @@
-"""A table as it stands in a file: columns of cells, what they look like and where they stand."""
+"""Tables as they are in a file: columns of cells, what type they look like, and their line numbers."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,34 +19,30 @@ Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MISSING_WORDS = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "<NA>")
-"""Cells that stand for no value, besides empty ones."""
+"""Cells that mean a missing value, besides empty ones."""
 
-_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")
-_NOT_PLAIN = re.compile(r"_|^\s*[+-]?0\d", re.MULTILINE)
-_NOT_WHOLE = re.compile(r"[.eE]")
-_LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_TRUTH = {"True": True, "False": False}
+_LEADING_ZERO = re.compile(r"[+-]?0\d")
+_BOOLEANS = {"True": True, "False": False}
 
 
 class TableFileError(ValueError):
-    """Something is wrong with a table file, or with what was asked of it."""
+    """An error in a table file, or in the options for reading or writing it."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How a table file is to be read; None is whatever it looks like.
+    """How to read a table file.
 
     Attributes
     ----------
     delimiter : str or None
-        What separates the columns of a text file.
+        Separates the columns of a text file; None detects it.
     decimal : str
-        The decimal sign of its numbers.
+        The decimal separator.
     encoding : str or None
-        None is UTF-8, or UTF-16 where the file says so.
+        None is UTF-8, or UTF-16 if the file starts with its byte-order mark.
     missing : tuple of str
-        Cells that stand for no value, besides empty ones.
+        Cells that mean a missing value, besides empty ones.
     sheet : str or None
         The sheet of an Excel file; None is the first.
     """
@@ -63,9 +58,9 @@ class Format:
 
 
 class Cells:
-    """One column: its distinct values, and for each row which of them it holds (-1: none).
+    """One column: its distinct values, and for each row the index of its value (-1: missing).
 
-    The values of text files are strings; others may be numbers and truth values already.
+    Values of text files are strings; those of other files may be numbers and booleans.
     """
 
     def __init__(self, name: str, codes: Codes, values: Sequence[Any], format: Format):
@@ -78,163 +73,134 @@ class Cells:
         return len(self.codes)
 
     def rows(self, kept: Mask) -> Cells:
-        """The same column with fewer rows, and only the values that they hold."""
+        """Return the column with fewer rows, and only the values that occur in them."""
         codes = self.codes[kept]
         used = np.unique(codes[codes >= 0])
-        place = np.full(len(self.values) + 1, -1)
-        place[used] = np.arange(len(used))
-        return Cells(self.name, place[codes], [self.values[i] for i in used], self.format)
-
-    def spread(self, of_values: Sequence[bool] | Mask, of_none: bool) -> Mask:
-        """For each row what is true of its value."""
-        return np.append(np.asarray(of_values, dtype=bool), of_none)[self.codes]
+        new_codes = np.full(len(self.values) + 1, -1)
+        new_codes[used] = np.arange(len(used))
+        return Cells(self.name, new_codes[codes], [self.values[i] for i in used], self.format)
 
     def missing(self, known: Sequence[Any] = ()) -> Mask:
-        """The rows without a value; words in `known` are values, whatever they usually stand for."""
+        """Return which rows are missing; the words in `known` are values even if they usually mean missing."""
         words = {"", *self.format.missing} - {value for value in known if isinstance(value, str)}
-        return self.spread([isinstance(value, str) and value in words for value in self.values], True)
+        return np.array([*(value in words for value in self.values), True], dtype=bool)[self.codes]
 
     @cached_property
-    def _held(self) -> list[int]:
-        """The places of the values that are not missing."""
+    def _present(self) -> list[int]:
+        """The indices of the values that do not mean missing."""
         words = {"", *self.format.missing}
         return [i for i, value in enumerate(self.values) if value not in words]
 
     @property
     def present(self) -> list[Any]:
-        """The distinct values that are not missing."""
-        return [self.values[i] for i in self._held]
+        """The distinct values that do not mean missing."""
+        return [self.values[i] for i in self._present]
+
+    @cached_property
+    def _numbers(self) -> list[int | float | None]:
+        """Each distinct value as a number; None if it is not one."""
+        return [self._number(value) for value in self.values]
+
+    def _number(self, value: Any) -> int | float | None:
+        if not isinstance(value, str):
+            return None if isinstance(value, bool) or not isinstance(value, (int, float)) else value
+        text = self._plain(value)
+        if "_" in text or _LEADING_ZERO.match(text):
+            return None
+        try:
+            number = float(text)
+            if not math.isfinite(number):
+                return None
+            return number if "." in text or "e" in text or "E" in text else int(text)
+        except ValueError:
+            return None
+
+    def _plain(self, value: str) -> str:
+        """Return a number with a decimal point."""
+        text = value.strip()
+        return text if self.format.decimal == "." else text.replace(".", "?").replace(self.format.decimal, ".")
 
     @cached_property
     def looks(self) -> str:
-        """What the values are: "whole", "number", "truth", "text", "mixed" (numbers and text) or "empty"."""
+        """The type of the values: "whole", "number", "truth", "text", "mixed" (numbers and text) or "empty"."""
         values = self.present
         if not values:
             return "empty"
-        if all(isinstance(value, bool) or value in _TRUTH for value in values):
+        if all(isinstance(value, bool) or value in _BOOLEANS for value in values):
             return "truth"
-        if self._all_numbers is not None:
-            return "whole" if self._all_numbers.dtype.kind == "i" else "number"
-        kinds = Counter(self._look(value) for value in values)
-        if not kinds["text"] and not kinds["code"]:
-            return "number" if kinds["number"] else "whole"
-        if not kinds["text"] or not kinds["whole"] + kinds["number"]:
-            return "text"  # numbers with leading zeros are codes, and so are those beside them
+        numbers = [self._numbers[i] for i in self._present]
+        text = [value for value, number in zip(values, numbers, strict=True) if number is None]
+        if not text:
+            return "whole" if all(isinstance(number, int) for number in numbers) else "number"
+        if len(text) == len(values) or all(_is_code(value) for value in text):
+            return "text"  # numbers beside codes with leading zeros are codes too
         return "mixed"
 
-    @cached_property
-    def _all_numbers(self) -> npt.NDArray[Any] | None:
-        """The values that are not missing, if all are numbers: read together, which is quick."""
-        values = self.present
-        types = set(map(type, values))
-        if types <= {int, float}:
-            try:
-                return np.array(values, dtype=np.int64 if types == {int} else np.float64)
-            except OverflowError:
-                return np.array(values, dtype=np.float64)
-        if types != {str} or self.format.decimal != ".":
-            return None
-        together = "\n".join(values)
-        if _NOT_PLAIN.search(together):
-            return None
-        try:
-            if not _NOT_WHOLE.search(together):
-                return np.array(list(map(int, values)), dtype=np.int64)
-            numbers = np.array(list(map(float, values)))
-        except (ValueError, OverflowError):
-            return None
-        return numbers if np.isfinite(numbers).all() else None
-
-    def _look(self, value: Any) -> str:
-        if isinstance(value, bool):
-            return "text"
-        if isinstance(value, int):
-            return "whole"
-        if isinstance(value, float):
-            return "number"
-        text = self._plain(value)
-        if _NUMBER.fullmatch(text):
-            if not math.isfinite(float(text)):
-                return "text"
-            return "whole" if _WHOLE.fullmatch(text) else "number"
-        return "code" if _LEADING_ZERO.fullmatch(text) else "text"
-
-    def _plain(self, value: Any) -> str:
-        """A number as programs write it."""
-        text = str(value).strip()
-        return text if self.format.decimal == "." else text.replace(".", "?").replace(self.format.decimal, ".")
+    @property
+    def not_number_values(self) -> list[Any]:
+        """The distinct values that are neither missing nor numbers."""
+        return [self.values[i] for i in self._present if self._numbers[i] is None]
 
     def not_numbers(self) -> Mask:
-        """The rows that hold something else than a number."""
-        words = {"", *self.format.missing}
-        odd = [not (isinstance(v, str) and v in words) and self.number(v) is None for v in self.values]
-        return self.spread(odd, False)
-
-    def number(self, value: Any) -> int | float | None:
-        """A value as a number, if it is one."""
-        look = self._look(value)
-        if look in ("text", "code"):
-            return None
-        if not isinstance(value, str):
-            return value if isinstance(value, int) else float(value)
-        return int(self._plain(value)) if look == "whole" else float(self._plain(value))
+        """Return which rows hold a value that is neither missing nor a number."""
+        odd = np.zeros(len(self.values) + 1, dtype=bool)  # the last one is for code -1
+        odd[[i for i in self._present if self._numbers[i] is None]] = True
+        return odd[self.codes]
 
     def numbers(self) -> npt.NDArray[Any]:
-        """All rows as numbers (integers where all of them are, otherwise floats); NaN where there is none."""
-        found = self._all_numbers
-        if found is None:
-            found = np.array([np.nan if n is None else float(n) for n in map(self.number, self.present)])
-        if len(self._held) == len(self.values) and self.codes.min(initial=0) >= 0:
-            return found[self.codes]
-        table = np.full(len(self.values) + 1, np.nan)  # the last for code -1
-        table[self._held] = found
+        """Return all rows as numbers: integers if all of them are, otherwise floats with NaN where missing."""
+        numbers = [self._numbers[i] for i in self._present]
+        whole = self.looks == "whole" and not self.missing().any() and max(map(abs, numbers)) < 2**63  # type: ignore[arg-type]
+        table = np.full(len(self.values) + 1, 0 if whole else np.nan, dtype=np.int64 if whole else np.float64)
+        table[self._present] = [np.nan if number is None else number for number in numbers]
         return table[self.codes]
 
     def convert(self, change: Callable[[Any], Any]) -> list[Any]:
-        """All rows after a change of their values; None where there is none."""
-        changed = [change(value) for value in self.values]
-        return [None if code < 0 else changed[code] for code in self.codes.tolist()]
+        """Apply a function to the values and return all rows; None where missing."""
+        changed = [*map(change, self.values), None]
+        return [changed[code] for code in self.codes.tolist()]
 
     def as_known(self, states: Sequence[Any]) -> list[Any]:
-        """All rows in the type of the states that a model knows; values of another type stay as they are."""
+        """Return all rows in the type of the states that a model knows; values of another type stay as they are."""
         if states and all(isinstance(state, (bool, np.bool_)) for state in states):
             words = {"true": True, "false": False}
             return self.convert(lambda value: words.get(str(value).strip().lower(), value))
         if states and all(isinstance(state, (int, float, np.integer, np.floating)) for state in states):
-
-            def to_number(value: Any) -> Any:
-                number = self.number(value)
-                return value if number is None else number
-
-            return self.convert(to_number)
-        trimmed = {state.strip(): state for state in states if isinstance(state, str)}  # as the cells are
-        trimmed |= {state: state for state in states}
+            return self.convert(lambda value: value if (number := self._number(value)) is None else number)
+        by_text = {state.strip(): state for state in states if isinstance(state, str)}  # cells are stripped too
+        by_text |= {state: state for state in states}
 
         def to_state(value: Any) -> Any:
-            text = value if isinstance(value, str) else _text(value)
-            if isinstance(value, bool):  # TRUE in text that Excel has written, and the like
+            text = _text(value)
+            if isinstance(value, bool):  # Excel turns the text TRUE into a boolean
                 text = next((str(state) for state in states if str(state).lower() == text.lower()), text)
-            return trimmed.get(text, text)
+            return by_text.get(text, text)
 
         return self.convert(to_state)
 
     def as_written(self) -> list[Any]:
-        """All rows of a text file as they stand there, numbers with a decimal point; of another file in their types."""
+        """Return all rows as they are written in a text file, with decimal points; for other files in their types."""
         if not all(isinstance(value, str) for value in self.values):
             return self.own_type()
-        return self.convert(lambda value: value if self.number(value) is None else self._plain(value))
+        return self.convert(lambda value: value if self._number(value) is None else self._plain(value))
 
     def own_type(self) -> list[Any]:
-        """All rows in the type that the values look like: whole numbers, numbers, truth values or text."""
-        if self.looks == "whole" or self.looks == "number":
-            return self.convert(self.number)
+        """Return all rows in the type that the values look like; None where a number or boolean is missing."""
+        if self.looks in ("whole", "number"):
+            return self.convert(self._number)
         if self.looks == "truth":
-            return self.convert(lambda value: value if isinstance(value, bool) else _TRUTH.get(value))
-        return self.convert(lambda value: value if isinstance(value, str) else _text(value))
+            return self.convert(lambda value: value if isinstance(value, bool) else _BOOLEANS.get(value))
+        return self.convert(_text)
+
+
+def _is_code(value: Any) -> bool:
+    """Return whether a text is a number with leading zeros, such as 007."""
+    text = str(value)
+    return bool(_LEADING_ZERO.match(text)) and text.lstrip("+-").isdigit()
 
 
 def _text(value: Any) -> str:
-    """A value as a spreadsheet shows it."""
+    """Return a value as a spreadsheet shows it."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -242,16 +208,17 @@ def _text(value: Any) -> str:
 
 
 class TableFile:
-    """A table as it stands in a file.
+    """A table as it is in a file.
 
     Attributes
     ----------
     source : str
-        What to call it in messages.
+        Its name in messages.
+    columns : dict from name to Cells
     names : list of str
     n_rows : int
     notes : list of str
-        What a reader should know: columns without a name, sheets that were not read.
+        Messages for the user, such as columns without a name or sheets that were not read.
     """
 
     def __init__(self, source: str, columns: dict[str, Cells], places: Any, word: str, notes: Sequence[str] = ()):
@@ -272,47 +239,41 @@ class TableFile:
         return self.columns[name]
 
     def rows(self, kept: Mask) -> TableFile:
-        """The same table with fewer rows."""
+        """Return the table with fewer rows."""
         columns = {name: cells.rows(kept) for name, cells in self.columns.items()}
         return TableFile(self.source, columns, self._places[kept], self._word, self.notes)
 
-    def where(self, rows: Mask | Sequence[int], most: int = 3) -> str:
-        """Where rows stand in the file: "line 3", "lines 3, 7, 9 and 4 more"."""
+    def where(self, rows: Mask | Sequence[int], limit: int = 3) -> str:
+        """Return the line numbers of rows: "line 3", "lines 3, 7, 9 and 4 more"."""
         index = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        shown = [str(place) for place in self._places[index[:most]]]
-        if len(index) > most:
-            return f"{self._word}s {', '.join(shown)} and {len(index) - most} more"
-        return f"{self._word}{'s' * (len(index) > 1)} {', '.join(shown)}"
+        shown = ", ".join(str(place) for place in self._places[index[:limit]])
+        more = f" and {len(index) - limit} more" if len(index) > limit else ""
+        return f"{self._word}{'s' * (len(index) > 1)} {shown}{more}"
 
-    def examples(self, cells: Cells, rows: Mask, most: int = 3) -> str:
-        """The first of some cells with their places: "'?' (line 3), 'unknown' (line 7), ..."."""
+    def examples(self, cells: Cells, rows: Mask, limit: int = 3) -> str:
+        """Return the first distinct values in some rows: "'?' (line 3), 'unknown' (line 7), ..."."""
         index = np.flatnonzero(rows)
-        first: dict[Any, int] = {}
-        for row in index:
-            first.setdefault(cells.values[cells.codes[row]], int(row))
-            if len(first) > most:
-                break
-        shown = [f"{value!r} ({self.where([row])})" for value, row in list(first.items())[:most]]
-        return ", ".join(shown) + (", ..." if len(first) > most else "")
+        _, first = np.unique(cells.codes[index], return_index=True)
+        first = index[np.sort(first)]
+        shown = [f"{cells.values[cells.codes[row]]!r} ({self.where([row])})" for row in first[:limit]]
+        return ", ".join(shown) + (", ..." if len(first) > limit else "")
 
     def require(self, names: Sequence[str], option: str) -> None:
-        """Refuse names that are no columns."""
+        """Raise an error if there is no column of one of the names."""
         for name in names:
             if name not in self.columns:
                 raise TableFileError(
-                    f"{option} names {name!r}, which is no column of {self.source}" + suggest(name, self.names)
+                    f"{option} names {name!r}, which is not a column of {self.source}" + suggest(name, self.names)
                 )
 
     def frame(self) -> Any:
-        """All columns in the types that they look like, as a pandas DataFrame; text is categories."""
+        """Return a pandas DataFrame with the types that the columns look like; text and booleans are categories."""
         pd = require("pandas")
-        return pd.DataFrame({name: _series(cells) for name, cells in self.columns.items()})
-
-
-def _series(cells: Cells) -> Any:
-    pd = require("pandas")
-    if cells.looks in ("whole", "number"):
-        return pd.Series(cells.numbers())
-    values = cells.own_type()
-    blank = cells.missing()
-    return pd.Series(pd.Categorical([None if gone else v for v, gone in zip(values, blank, strict=True)]))
+        return pd.DataFrame(
+            {
+                name: cells.numbers()
+                if cells.looks in ("whole", "number")
+                else pd.Categorical(pd.Series(cells.own_type(), dtype=object).mask(cells.missing()))
+                for name, cells in self.columns.items()
+            }
+        )

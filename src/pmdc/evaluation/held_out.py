@@ -1,0 +1,153 @@
+"""Predictions and probabilities on held-out rows, from which the benchmark, the demo and the command line take losses.
+
+Needs no extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.progress import tell_step
+from pmdc.metrics import expected_calibration_error
+from pmdc.metrics.probabilities import _calibration_error
+from pmdc.table.columns import UNKNOWN
+
+BATCH_ROWS = 2048
+
+Decision = str | None
+"""What ``loss=`` of `predict` takes; None calls `predict` without it."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Predictions and probabilities of a classifier for rows whose outcomes are known.
+
+    Attributes
+    ----------
+    names : list of str
+        The K class variables.
+    truth : array of shape (n, K)
+        Codes of the true states; -1 for states that the classifier does not know.
+    predicted : dict from decision to array of shape (n, K)
+        Codes of the predicted states.
+    confidence : dict from decision to array of shape (n,)
+        Joint probabilities of the predicted outcomes; empty for a classifier without `predict_joint`.
+    log_prob : array of shape (n,) or None
+        Log of the joint probability of the true outcomes; None for a classifier without `predict_joint`.
+    marginals : list of K arrays of shape (n, n_states), or None
+        None where the marginals cannot be computed exactly; then `no_marginals` says why.
+    """
+
+    names: list[str]
+    truth: Codes
+    predicted: dict[Decision, Codes]
+    confidence: dict[Decision, Floats]
+    log_prob: Floats | None
+    marginals: list[Floats] | None
+    no_marginals: str = ""
+
+    def wrong(self, decision: Decision) -> npt.NDArray[np.bool_]:
+        """Return which class variables are predicted wrongly, shape (n, K)."""
+        return self.predicted[decision] != self.truth
+
+    def log_losses(self) -> Floats:
+        """Return minus the log of the marginal probabilities of the true states, shape (n, K)."""
+        found = [p[np.arange(len(codes)), codes] for p, codes in zip(self.marginals or [], self.truth.T, strict=True)]
+        with np.errstate(divide="ignore"):
+            return -np.log(np.where(self.truth == UNKNOWN, 0.0, np.column_stack(found)))
+
+    def calibration_error(self) -> float:
+        """Return the `pmdc.metrics.expected_calibration_error`."""
+        marginals = self.marginals or []
+        return expected_calibration_error(self.truth, marginals, [range(p.shape[1]) for p in marginals])
+
+    def joint_calibration_error(self, decision: Decision) -> float:
+        """Return the `pmdc.metrics.joint_calibration_error` of the predicted outcomes."""
+        right = (self.predicted[decision] == self.truth).all(axis=1)
+        return _calibration_error(self.confidence[decision], right, 10, np.ones(len(right)))
+
+
+def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("hamming", "subset")) -> HeldOut:
+    """Compute predictions and probabilities for rows whose outcomes are known.
+
+    The classifier is one of this library, or has at least `predict`, `predict_proba` and ``class_table_``. Decisions
+    "hamming" and "subset" are taken from the joint distribution, others from `predict`.
+
+    Examples
+    --------
+    >>> from pmdc import BinaryRelevance
+    >>> from pmdc.datasets import make_network
+    >>> from pmdc.evaluation.held_out import evaluate
+    >>> data = make_network(300, random_state=0)
+    >>> held_out = evaluate(BinaryRelevance().fit(data.X[:200], data.Y[:200]), data.X[200:], data.Y[200:])
+    >>> bool(held_out.wrong("hamming").mean() <= held_out.wrong("subset").any(axis=1).mean())
+    True
+    """
+    truth = classifier.class_table_.encode(Y, unknown="mark")
+    parts = [
+        _evaluate_batch(classifier, take_rows(X, rows), truth[rows], decisions) for rows in row_batches(len(truth))
+    ]
+    marginals = [part.marginals for part in parts if part.marginals is not None]
+    log_prob = [part.log_prob for part in parts if part.log_prob is not None]
+    return HeldOut(
+        list(classifier.class_table_.names),
+        truth,
+        {decision: np.concatenate([part.predicted[decision] for part in parts]) for decision in decisions},
+        {decision: np.concatenate([part.confidence[decision] for part in parts]) for decision in parts[0].confidence},
+        np.concatenate(log_prob) if log_prob else None,
+        None if parts[0].no_marginals else [np.concatenate(arrays) for arrays in zip(*marginals, strict=True)],
+        parts[0].no_marginals,
+    )
+
+
+def _evaluate_batch(classifier: Any, X: Any, truth: Codes, decisions: Sequence[Decision]) -> HeldOut:
+    table = classifier.class_table_
+    if not hasattr(classifier, "predict_joint"):
+        predicted = {decision: table.encode(_predict(classifier, X, decision)) for decision in decisions}
+        return HeldOut(table.names, truth, predicted, {}, None, classifier.predict_proba(X))
+    joint = classifier.predict_joint(X)
+    marginals: list[Floats] = []
+    no_marginals = ""
+    try:
+        marginals = joint.marginals()
+    except ValueError as error:  # a chain with too many outcomes
+        if "hamming" in decisions:
+            raise
+        no_marginals = str(error)
+    predicted = {}
+    for decision in decisions:
+        if decision == "hamming":
+            predicted[decision] = np.column_stack([marginal.argmax(axis=1) for marginal in marginals])
+        elif decision == "subset":
+            predicted[decision] = joint.mode_codes()[0]
+        else:
+            predicted[decision] = table.encode(_predict(classifier, X, decision))
+    confidence = {decision: np.exp(joint.log_prob_codes(codes)) for decision, codes in predicted.items()}
+    known = joint.log_prob_codes(np.maximum(truth, 0))
+    log_prob = np.where((truth == UNKNOWN).any(axis=1), -np.inf, known)
+    return HeldOut(
+        table.names, truth, predicted, confidence, log_prob, None if no_marginals else marginals, no_marginals
+    )
+
+
+def _predict(classifier: Any, X: Any, decision: Decision) -> Any:
+    return classifier.predict(X) if decision is None else classifier.predict(X, loss=decision)
+
+
+def row_batches(n_rows: int) -> Iterator[slice]:
+    """Yield slices of `BATCH_ROWS` rows and report progress after each."""
+    for start in range(0, n_rows, BATCH_ROWS):
+        stop = min(start + BATCH_ROWS, n_rows)
+        yield slice(start, stop)
+        tell_step(stop, n_rows)
+
+
+def take_rows(table: Any, rows: slice) -> Any:
+    """Return some rows of a DataFrame or an array."""
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
