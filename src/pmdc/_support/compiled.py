@@ -42,7 +42,7 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
+class _KernelCache(FunctionCache):
     """numba's cache of a function, outdated as soon as any module of kernels changes.
 
     numba compares only the module of the function itself, although its code may contain functions of other modules.
@@ -91,7 +91,7 @@ def _sources() -> str:
     return found.hexdigest()
 
 
-class _Compilations(event.Listener):  # type: ignore[misc]
+class _Compilations(event.Listener):
     """Count the compiled kernels, and announce the first one to whoever watches the progress."""
 
     count = 0
