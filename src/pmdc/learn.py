@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pmdc._support.parallel import workers
@@ -21,13 +22,13 @@ from pmdc.candidates.rules import ParentRules
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import LocalLearner, Regularised
+from pmdc.learners.protocols import Regularised
 from pmdc.learners.registry import make_learner
 from pmdc.network.fit import fit_network
 from pmdc.network.network import Network
 from pmdc.network.summary import arc_strengths
 from pmdc.scores import criteria
-from pmdc.scores.evaluators import Evaluator, make_evaluator
+from pmdc.scores.evaluators import CrossValidation, make_evaluator
 from pmdc.scores.families import FamilyScoring
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.held_out import HeldOutScorer
@@ -88,9 +89,10 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
-        network = fit_network(scorer.fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
+        fitter = replace(fitter, C=scorer.fitter.C)
+        network = fit_network(fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, scorer.fitter.C)
+    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C)
 
 
 def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
@@ -102,26 +104,25 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
 
 
 def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
-    """Make what scores families, with C chosen where it is to be."""
-    evaluator = _make_evaluator(rows, settings, fitter.learner)
-    if evaluator is not None and _chooses_C(fitter.learner):
-        fitter = choose_C(fitter, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
-        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in fitter.C or ())
-        settings.say(f"C of each class variable (with class variables as parents): {pairs}")
-    if evaluator is None or not settings.held_out:
+    """Make the scorer of families; choose C first if it is to be chosen."""
+    chooses_C = isinstance(fitter.learner, Regularised) and fitter.learner.auto
+    if not settings.held_out and not chooses_C:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
-    return HeldOutScorer(fitter, parallel, evaluator, rows.origin, settings.shrunk, settings.memory_budget)
-
-
-def _make_evaluator(rows: TrainingRows, settings: Settings, learner: LocalLearner) -> Evaluator | None:
-    """Make what holds rows out; return None if neither the criterion nor the choice of C needs it."""
-    if not settings.held_out and not _chooses_C(learner):
-        return None
-    return make_evaluator(str(settings.criterion) if settings.held_out else "cv", learner, rows, settings.cv)
-
-
-def _chooses_C(learner: LocalLearner) -> bool:
-    return isinstance(learner, Regularised) and learner.auto
+    evaluator = make_evaluator(
+        str(settings.criterion) if settings.held_out else "cv", fitter.learner, rows, settings.cv
+    )
+    held_out = fitter
+    if isinstance(evaluator, CrossValidation):
+        folds = evaluator.folds
+        held_out = fitter.on(folds.rows, folds.weights, folds.origin)
+    if chooses_C:
+        C = choose_C(held_out, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
+        fitter, held_out = replace(fitter, C=C), replace(held_out, C=C)
+        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in C)
+        settings.say(f"C of each class variable (with class variables as parents): {pairs}")
+    if not settings.held_out:
+        return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
+    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget)
 
 
 def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:

@@ -125,9 +125,12 @@ class EstimatorLearner(LocalLearner):
         models = [model for model, _ in self._fit_parts(task)]
         return EstimatorModels(task.n_states, models, self.smooth, self._joining(task))
 
-    def on(self, rows: Codes) -> Self:
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
         other = copy(self)
-        other.X, other.sample_weight = self.X[rows], self.sample_weight[rows]
+        other.X, other.sample_weight = (
+            self.X[rows],
+            self.sample_weight[rows] if sample_weight is None else sample_weight,
+        )
         return other
 
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> None:

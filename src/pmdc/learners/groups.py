@@ -182,11 +182,11 @@ class GroupedLearner(LocalLearner, Generic[Models]):
     def _fit_groups(self, task: LocalTask, X: Floats, groups: Groups, uniform: Marks) -> Models:
         """Fit the models of all parts; X has all inputs."""
 
-    def on(self, rows: Codes) -> Self:
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
         other = copy(self)
         other.X = self.X[rows]
         other.plain = other.X if self.plain is self.X else self.plain[rows]
-        other.sample_weight = self.sample_weight[rows]
+        other.sample_weight = self.sample_weight[rows] if sample_weight is None else sample_weight
         return other
 
     def fit(self, task: LocalTask) -> Models:

@@ -52,8 +52,11 @@ class LocalLearner(ABC):
     sample_weight: Floats
 
     @abstractmethod
-    def on(self, rows: Codes) -> Self:
-        """Return the same learner with fewer training rows; how inputs are prepared stays as it is."""
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
+        """Return the same learner on some of its training rows, with other weights if given.
+
+        The preparation of the inputs does not change.
+        """
 
     @abstractmethod
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int | None:
@@ -153,28 +156,3 @@ class Regularised(WarmStart):
     @abstractmethod
     def with_C(self, C: float) -> Self:
         """Return the same learner with another C."""
-
-
-C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-"""What ``C="auto"`` chooses from, as scikit-learn's own search."""
-
-
-def best_C(score: Callable[[float, Start | None], tuple[float, Start | None]]) -> tuple[float, float]:
-    """Return the greatest score and its C, from the strongest penalty to the weakest.
-
-    Each model starts from the one before; the path ends when two in a row are worse than the best.
-
-    Parameters
-    ----------
-    score : function (C, start) -> score, start for the next
-    """
-    best, chosen, worse, start = -np.inf, C_PATH[0], 0, None
-    for C in C_PATH:
-        value, start = score(C, start)
-        if value > best:
-            best, chosen, worse = value, C, 0
-        else:
-            worse += 1
-        if worse == 2:
-            break
-    return best, chosen

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Floats
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start
+from pmdc.learners.validation import standard_error
 from pmdc.scores.evaluators import Evaluator
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.row_cache import BoundedCache
@@ -24,8 +24,6 @@ class HeldOutScorer(Scorer):
     Parameters
     ----------
     evaluator : Evaluator
-    origin : array of shape (n,)
-        The row of the table behind each row: standard errors count these.
     shrunk : bool
         Whether models are shrunk towards those of the coarser family. Without it, absent configurations are answered by
         the uniform distribution, and no probability in a score is less than the machine precision.
@@ -38,13 +36,11 @@ class HeldOutScorer(Scorer):
         fitter: Fitter,
         parallel: Parallel,
         evaluator: Evaluator,
-        origin: Codes,
         shrunk: bool,
         memory_budget: int,
     ):
         super().__init__(fitter, parallel)
         self.evaluator = evaluator
-        self.origin = origin
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)
         self._kappas: dict[Task, float] = {}
@@ -93,7 +89,7 @@ class HeldOutScorer(Scorer):
         key = child, family, other
         if key not in self._gains:
             differences = self.rows(child, family) - self.rows(child, other)
-            error = standard_error(differences, self.fitter.sample_weight, self.origin)
+            error = standard_error(differences, self.fitter.sample_weight, self.fitter.origin)
             self._gains[key] = Gain(self._known[child, family] - self._known[child, other], error)
         return self._gains[key]
 
@@ -109,20 +105,3 @@ def _held_out(
         first = start_of(fitter, child, family, start)
         answers.append(evaluator(fitter, fitter.learner_of(child, family), child, family, first))
     return answers
-
-
-def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float:
-    """Return the standard error of the weighted sum of differences that are independent between rows of the table.
-
-    With d_i the difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation
-    of d_i. A row of weight 3 counts as three rows; the copies of a row count as one.
-    """
-    rows, which = np.unique(origin, return_inverse=True)
-    if len(rows) < len(origin):
-        total: Floats = np.bincount(which, weights).astype(float)
-        differences, weights = np.bincount(which, weights * differences) / total, total
-    n = weights.sum()
-    if n <= 1.0:
-        return np.inf
-    mean = np.dot(weights, differences) / n
-    return math.sqrt(n * np.dot(weights, (differences - mean) ** 2) / (n - 1.0))

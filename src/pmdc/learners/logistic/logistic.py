@@ -29,9 +29,10 @@ from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProba
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import CrossValidated, Regularised, Start, best_C
+from pmdc.learners.protocols import CrossValidated, Regularised, Start
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask, root_task
+from pmdc.learners.validation import best_C, deal
 from pmdc.table.features import Features
 from pmdc.table.rows import read_weights
 
@@ -260,17 +261,16 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         """
         if not self.auto:
             return self
-        rows, fold, shares = _deal(self.plain, task.codes, self.sample_weight)
-        copies, some = self.on(rows), task.take(rows)
-        copies.sample_weight = weight = shares * self.sample_weight[rows]
-        weights = some.partition.weights(weight)
-        least = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
+        rows, fold, share = deal(self.plain, task.codes[:, None], self.sample_weight, 5)
+        dealt, some = self.on(rows, share * self.sample_weight[rows]), task.take(rows)
+        weights = some.partition.weights(dealt.sample_weight)
+        floor = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
 
-        def score(C: float, start: Start | None) -> tuple[float, Start | None]:
-            held_out, start = copies.with_C(C).cross_validate(some, fold, start)
-            return float(np.dot(weight, np.where(np.isneginf(held_out), least, held_out))), start
+        def held_out(C: float, start: Start | None) -> tuple[Floats, Start | None]:
+            log_proba, start = dealt.with_C(C).cross_validate(some, fold, start)
+            return np.where(np.isneginf(log_proba), floor, log_proba), start
 
-        return self.with_C(best_C(score)[1])
+        return self.with_C(best_C(held_out, dealt.sample_weight, np.arange(len(rows)))[1])
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
         # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
@@ -355,20 +355,3 @@ def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
     """The rows part by part, and where each part begins."""
     order = np.argsort(partition.part, kind="stable")
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
-
-
-def _deal(X: Floats, codes: Codes, sample_weight: Floats, n_folds: int = 5) -> tuple[Codes, Codes, Floats]:
-    """Deal rows into folds that are alike in the states and in the inputs; a row of weight 3 is dealt as three rows.
-
-    Equal rows are dealt one after the other, so it makes no difference whether rows are repeated or weighted. Returned
-    are rows, their folds, and which share of the weight of a row is there in that fold.
-    """
-    direction = np.random.RandomState(0).normal(size=X.shape[1])
-    order = np.lexsort((X @ direction, codes))
-    count = np.maximum(np.round(sample_weight[order]), 1).astype(np.int64)
-    first = np.cumsum(count) - count
-    # How many of the places first, ..., first + count - 1 are dealt to each fold.
-    fold = np.arange(n_folds)[None]
-    dealt = (first[:, None] + count[:, None] - 1 - fold) // n_folds - (first[:, None] - 1 - fold) // n_folds
-    rows, folds = np.nonzero(dealt)
-    return order[rows], folds, dealt[rows, folds] / count[rows]
