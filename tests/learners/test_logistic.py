@@ -193,7 +193,7 @@ def test_the_strongest_penalty_within_the_standard_error_is_chosen():
     assert best_C(held_out, np.full(100, 1e4), np.arange(100))[1] == 1.0, "more rows tell them apart"
 
     def plateau(C, start):
-        return np.full(60, (-1.0 if C < 1 else 0.001 * np.log10(C) / 60)), start
+        return np.full(60, np.log10(C) if C < 1 else 0.001 * np.log10(C) / 60), start
 
     assert best_C(plateau, np.ones(60), np.arange(60))[1] == 1.0, "0.001 nats in every row are no reason"
 
