@@ -264,7 +264,7 @@ class GBNC(MultiDimensionalClassifier):
     def _learn(self, rows: TrainingRows) -> None:
         settings = self._settings()
         self._publish(learn_network(rows, settings))
-        settings.say(f"structure: {self.structure_}")
+        settings.log(f"structure: {self.structure_}")
 
     def _names(self) -> list[str]:
         """The names of all nodes: class variables, then discrete features."""

@@ -24,6 +24,7 @@ from pmdc.learners.tasks import local_task
 from pmdc.learners.validation import deal, standard_error
 from pmdc.network.fit import fit_node
 from pmdc.scores.evaluators import CrossValidation, LeaveOneOutEvaluator, OutOfBagEvaluator, make_evaluator
+from pmdc.scores.families import MAX_CELLS
 from pmdc.scores.folds import read_folds
 from pmdc.scores.shrinkage import KAPPAS, HeldOutRows, shrink
 from problems import fitter_of, numbers, training_rows
@@ -756,6 +757,39 @@ def test_zero_parents_are_none():
     assert chained.graph_.edges
 
 
+def test_zero_parents_and_a_required_edge_are_this_edge():
+    rng = np.random.default_rng(0)
+    Y = np.repeat(rng.integers(0, 2, size=(300, 1)), 4, axis=1)
+    Y = np.where(rng.random((300, 4)) < 0.9, Y, 1 - Y)
+    for conditioning in ("auto", "input"):
+        settings = {"conditioning": conditioning, "max_parents": 0, "guard": 0, "required_edges": [("y0", "y3")]}
+        model = GBNC(NaiveBayes(), **settings).fit(rng.normal(size=(300, 1)), Y)
+        assert set(model.graph_.edges) == {("y0", "y3")}
+
+
+def test_required_edges_beyond_max_parents_survive_a_network_that_is_too_wide(monkeypatch):
+    rng = np.random.default_rng(0)
+    Y = np.repeat(rng.integers(0, 8, size=(1000, 1)), 7, axis=1)
+    Y = np.where(rng.random(Y.shape) < 0.5, Y, rng.integers(0, 8, size=Y.shape))
+    edges = [(f"y{k}", "y6") for k in range(3)]
+    monkeypatch.setattr("pmdc.scores.families.MAX_CELLS", 2**40)
+    model = GBNC(NaiveBayes(), conditioning="input", max_parents=1, required_edges=edges, memory_budget=2**20)
+    with pytest.warns(UserWarning, match="memory_budget.*max_parents=1"):
+        model.fit(rng.normal(size=(1000, 1)), Y)
+    assert model.structure_.parents["y6"] == {"y0", "y1", "y2"}
+
+
+def test_families_beyond_max_parents_have_small_tables():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, size=(1500, 13))
+    Y[:, 12] = rng.random(1500) < 1 / (1 + np.exp(-2 * (Y[:, :12] - 0.5).sum(axis=1)))
+    forbidden = [(f"y{j}", f"y{k}") for j in range(13) for k in range(12) if j != k]
+    model = GBNC(Logistic(), max_parents=1, conditioning="input", guard=0, forbidden_edges=forbidden)
+    model.fit(rng.normal(size=(1500, 1)), Y)
+    assert 2 ** (1 + len(model.structure_.parents["y12"])) == MAX_CELLS
+    assert max(len(parents) for parents in model.scores_["y12"]) == 9
+
+
 def test_required_inputs_do_not_count():
     X, Y = noise()
     edges = [("y0", "y5"), ("y1", "y5"), ("d0", "y5")]
@@ -773,7 +807,7 @@ def test_an_unseen_value_of_an_input_is_no_evidence(estimator):
     y = (rng.random(1000) < np.where(d == "a", 0.05, 0.95)).astype(int)
     X = pd.DataFrame({"x": rng.normal(size=1000), "d": d})
     model = GBNC(estimator, conditioning="input").fit(X, y)
-    with pytest.warns(UserWarning, match="Where it is an input, it counts as the average of the values seen"):
+    with pytest.warns(UserWarning, match="input.* average of the values seen"):
         answer = model.predict_proba(X[:50].assign(d="zz"))[:, 1]
     assert (answer < 0.2).all()
 

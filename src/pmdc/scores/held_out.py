@@ -1,4 +1,4 @@
-"""Scores on rows that the models have not seen, after shrinkage; and the standard errors of their differences."""
+"""Held-out scores after shrinkage, with standard errors of their differences."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class HeldOutScorer(Scorer):
     ----------
     evaluator : Evaluator
     shrunk : bool
-        Whether models are shrunk towards those of the coarser family. Without it, absent configurations are answered by
-        the uniform distribution, and no probability in a score is less than the machine precision.
+        Whether models are shrunk towards those of the coarser family. Otherwise absent configurations get the uniform
+        distribution, and probabilities in scores are at least the machine precision.
     memory_budget : int
-        Bytes for rows of families that are kept for comparisons; beyond it they are computed again.
+        Bytes for caching the rows of families for comparisons; others are computed again.
     """
 
     def __init__(

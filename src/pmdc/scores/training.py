@@ -34,7 +34,7 @@ class TrainingScorer(Scorer):
 
 
 def _log_likelihoods(tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter) -> list[tuple[float, Start | None]]:
-    """Phase P1 (Eq. 17) for some families: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed."""
+    """Run phase P1 (Eq. 17) for some families: return C(Y, D) of Eq. 20, the sum over all parts."""
     answers: list[tuple[float, Start | None]] = []
     for (child, family), start in tasks:
         task, learner = fitter.task(child, family), fitter.learner_of(child, family)
