@@ -499,11 +499,11 @@ def test_a_declared_category_without_rows_is_as_good_as_unseen():
     for frame in frames:
         edges = [("d", "y0"), ("y1", "y0")]
         model = GBNC(GaussianNB(), required_edges=edges, max_parents=1, **PAPER).fit(frame, Y)
-        with pytest.warns(UserWarning, match="column 'd': 4 row.*Models without that parent"):
+        with pytest.warns(UserWarning, match="column 'd': 4 row.*models without that parent"):
             answers.append(np.exp(model.predict_joint(frame[:4].assign(d=["new"] * 4)).log_tables[0]))
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-12)
     hard = GBNC(GaussianNB(), backoff="none", required_edges=[("d", "y0")], **PAPER).fit(frames[0], Y)
-    with pytest.warns(UserWarning, match="backoff='none' the uniform distribution"):
+    with pytest.warns(UserWarning, match="backoff='none'"):
         hard.predict(frames[0][:4].assign(d="new"))
 
 
