@@ -351,7 +351,7 @@ def test_required_and_forbidden_edges_are_obeyed():
         ({"required_edges": [("y0", "d0")]}, "'d0', which is a feature"),
         ({"forbidden_edges": [("x0", "y0")]}, "'x0' is a continuous feature"),
         ({"forbidden_edges": [("y0", "y0")]}, "'y0' cannot be its own parent"),
-        ({"required_edges": ["y0"]}, "holds 'y0': give pairs"),
+        ({"required_edges": ["y0"]}, "required_edges contains 'y0'"),
         (
             {"required_edges": [("y0", "y2"), ("y1", "y2")], "max_parents": 1},
             "'y2' 2 parents, more than max_parents=1",

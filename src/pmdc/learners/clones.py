@@ -103,8 +103,8 @@ class EstimatorLearner(LocalLearner):
             )
         if estimator is not None and options.weighted and not has_fit_parameter(estimator, "sample_weight"):
             raise TypeError(
-                f"sample_weight was given, but fit of estimator={estimator!r} does not accept it (weights are not passed "
-                "into a Pipeline). Choose another classifier or omit the weights."
+                f"sample_weight was given, but fit of estimator={estimator!r} does not accept it (a Pipeline never "
+                "gets weights). Choose another classifier or omit the weights."
             )
         self.prepare: Preparation = Indicators(sizes)
         self.X = self.prepare(inputs)
