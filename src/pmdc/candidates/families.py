@@ -13,15 +13,7 @@ ParentSet = tuple[int, ...]
 
 
 class Family(NamedTuple):
-    """The parents of a class variable.
-
-    Attributes
-    ----------
-    partition : tuple of int
-        The parents that partition the rows, in increasing order.
-    inputs : tuple of int
-        The parents that are inputs of the models, in increasing order.
-    """
+    """The parents of a class variable: those that partition the rows and those that are inputs, each ascending."""
 
     partition: ParentSet
     inputs: ParentSet = ()

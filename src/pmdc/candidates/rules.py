@@ -137,7 +137,7 @@ def parent_rules(
     nodes = {name: i for i, name in enumerate([*class_names, *discrete_names])}
     required = _parents(required_edges, "required_edges", class_names, nodes, continuous_names)
     forbidden = _parents(forbidden_edges, "forbidden_edges", class_names, nodes, continuous_names)
-    names = list(nodes)
+    names, n_classes = list(nodes), len(class_names)
     for child, name in enumerate(class_names):
         both = required[child] & forbidden[child]
         if both:
@@ -148,30 +148,19 @@ def parent_rules(
     _refuse_cycle(required, names)
     rules = []
     for child, name in enumerate(class_names):
-        for limit, argument, members in (
-            (max_parents, "max_parents", {v for v in required[child] if v < len(class_names)}),
-            (
-                max_discrete_parents,
-                "max_discrete_parents",
-                {v for v in required[child] if v >= len(class_names)},
-            ),
+        n_required = sum(v < n_classes for v in required[child])
+        for argument, limit, number in (
+            ("max_parents", max_parents, n_required),
+            ("max_discrete_parents", max_discrete_parents, len(required[child]) - n_required),
         ):
-            if len(members) > limit and not inputs:
+            if number > limit and not inputs:
                 raise ValueError(
-                    f"required_edges give {name!r} {len(members)} parents, more than {argument}={limit}: raise "
-                    f"{argument} or require fewer edges."
+                    f"required_edges give {name!r} {number} parents, more than {argument}={limit}: raise {argument} "
+                    "or require fewer edges."
                 )
         optional = tuple(v for v in range(len(nodes)) if v != child and v not in required[child] | forbidden[child])
-        rules.append(
-            ParentRules(
-                child,
-                len(class_names),
-                optional,
-                frozenset(required[child]),
-                max(max_parents, sum(v < len(class_names) for v in required[child])),
-                max_discrete_parents,
-            )
-        )
+        limits = max(max_parents, n_required), max_discrete_parents
+        rules.append(ParentRules(child, n_classes, optional, frozenset(required[child]), *limits))
     return rules
 
 

@@ -15,18 +15,8 @@ from sklearn.base import BaseEstimator
 from pmdc._support.arrays import Floats
 from pmdc.learners import clones, inputs, logistic, naive_bayes
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import (
-    CrossValidated,
-    LeaveOneOut,
-    LocalLearner,
-    LocalModels,
-    OutOfBag,
-    Regularised,
-    WarmStart,
-)
+from pmdc.learners.protocols import LocalLearner, LocalModels
 from pmdc.table.features import Features
-
-CAPABILITIES: tuple[type[LocalLearner], ...] = (WarmStart, CrossValidated, LeaveOneOut, OutOfBag, Regularised)
 
 
 @dataclass(frozen=True)
@@ -41,7 +31,7 @@ class Engine:
     saved, functions : other types and functions that fitted models contain, for saving
     estimators : estimators of pmdc that this engine fits, for saving
     settings : str
-        The estimators and settings that it accepts, for messages.
+        For engines with leave-one-out: the estimators and settings that they accept, for messages.
     """
 
     accepts: Callable[[Any, Sequence[int]], bool]
@@ -51,11 +41,6 @@ class Engine:
     functions: tuple[Callable[..., Any], ...] = ()
     estimators: tuple[type[BaseEstimator], ...] = ()
     settings: str = ""
-
-    @property
-    def capabilities(self) -> tuple[type[LocalLearner], ...]:
-        """The optional capabilities of the learner."""
-        return tuple(one for one in CAPABILITIES if isinstance(self.learner, type) and issubclass(self.learner, one))
 
 
 ENGINES: tuple[Engine, ...] = (
@@ -75,11 +60,7 @@ ENGINES: tuple[Engine, ...] = (
         estimators=(naive_bayes.NaiveBayes,),
         settings="pmdc.learners.NaiveBayes, and scikit-learn's GaussianNB with a positive var_smoothing and no priors",
     ),
-    Engine(
-        clones.accepts_forest,
-        clones.ForestLearner,
-        clones.EstimatorModels,
-    ),
+    Engine(clones.accepts_forest, clones.ForestLearner, clones.EstimatorModels),
     Engine(
         lambda estimator, sizes: True,
         clones.EstimatorLearner,

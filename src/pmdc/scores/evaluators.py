@@ -117,16 +117,16 @@ def make_evaluator(criterion: str, learner: LocalLearner, rows: TrainingRows, cv
     cv : int, splitter or iterable, as in `read_folds`
     """
     if criterion == "loo" and not isinstance(learner, LeaveOneOut):
-        able = "; ".join(engine.settings for engine in ENGINES if LeaveOneOut in engine.capabilities)
+        able = "; ".join(engine.settings for engine in ENGINES if engine.settings)
         raise ValueError(
             f"criterion='loo' is not available for estimator={learner.estimator!r}, only for {able}. Change the "
             "estimator or choose criterion='cv'."
         )
     if criterion == "loo" and rows.has_copies:
         raise ValueError("criterion='loo' is not available for rows with copies: choose criterion='cv'.")
-    default_folds = isinstance(cv, Integral) and not rows.has_copies
-    if criterion == "loo" or (criterion == "auto" and isinstance(learner, LeaveOneOut) and not rows.has_copies):
-        return LeaveOneOutEvaluator()
-    if default_folds and isinstance(learner, OutOfBag):
-        return OutOfBagEvaluator()
+    if not rows.has_copies:
+        if criterion != "cv" and isinstance(learner, LeaveOneOut):
+            return LeaveOneOutEvaluator()
+        if isinstance(cv, Integral) and isinstance(learner, OutOfBag):
+            return OutOfBagEvaluator()
     return CrossValidation(read_folds(cv, rows))

@@ -53,13 +53,7 @@ class ScoredFamilies(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilyScoring:
-    """Scores and accepts families; the `Judge` of `FamilySearch`.
-
-    Attributes
-    ----------
-    settings : Settings
-    scorer : Scorer
-    """
+    """Scores and accepts families; the `Judge` of `FamilySearch`."""
 
     settings: Settings
     scorer: Scorer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -56,11 +55,6 @@ class Fitter:
     @property
     def sample_weight(self) -> Floats:
         return self.learner.sample_weight
-
-    @cached_property
-    def warm(self) -> bool:
-        """Whether models start from those of the coarser family."""
-        return isinstance(self.learner, WarmStart)
 
     def learner_of(self, child: int, family: Family) -> LocalLearner:
         """Return the learner of a family: the one with its C."""

@@ -14,7 +14,7 @@ from pmdc.learners.validation import standard_error
 from pmdc.scores.evaluators import Evaluator
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.row_cache import BoundedCache
-from pmdc.scores.scorer import Gain, Parallel, Scorer, start_of
+from pmdc.scores.scorer import Gain, Parallel, Scorer
 from pmdc.scores.shrinkage import HeldOutRows, floor, shrink, uniform
 
 
@@ -100,8 +100,7 @@ class HeldOutScorer(Scorer):
 def _held_out(
     tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter, evaluator: Evaluator
 ) -> list[tuple[HeldOutRows, Start | None]]:
-    answers = []
-    for (child, family), start in tasks:
-        first = start_of(fitter, child, family, start)
-        answers.append(evaluator(fitter, fitter.learner_of(child, family), child, family, first))
-    return answers
+    return [
+        evaluator(fitter, fitter.learner_of(child, family), child, family, start or fitter.start(child, family))
+        for (child, family), start in tasks
+    ]

@@ -15,12 +15,7 @@ Value = TypeVar("Value", bound=Sized)
 
 
 class BoundedCache(Generic[Value]):
-    """Values by key; the oldest are dropped when all together exceed `max_bytes`.
-
-    Parameters
-    ----------
-    max_bytes : int
-    """
+    """Values by key; the oldest are dropped when all together exceed `max_bytes`."""
 
     def __init__(self, max_bytes: int):
         self.max_bytes = max_bytes

@@ -103,8 +103,3 @@ class Scorer(ABC):
     def kappa(self, child: int, family: Family) -> float | None:
         """Return the kappa of a scored family, if one was chosen."""
         return None
-
-
-def start_of(fitter: Fitter, child: int, family: Family, start: Start | None) -> Start | None:
-    """Return the start of a family; fit it if it is not cached."""
-    return fitter.start(child, family) if start is None and fitter.warm else start
