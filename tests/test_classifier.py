@@ -430,42 +430,42 @@ def test_required_and_forbidden_edges_are_obeyed():
     [
         (
             {"required_edges": [("y0", "y1")], "forbidden_edges": [("y0", "y1")]},
-            r"\('y0', 'y1'\) is in required_edges and",
+            r"\('y0', 'y1'\) is both in required_edges and in forbidden_edges",
         ),
         ({"required_edges": [("y0", "y1"), ("y1", "y0")]}, "cycle 'y0' -> 'y1' -> 'y0'|cycle 'y1' -> 'y0' -> 'y1'"),
         (
             {"required_edges": [("y9", "y1")]},
             "'y9' is neither a class variable nor a discrete feature; there are 'y0', 'y1'",
         ),
-        ({"required_edges": [("y0", "d0")]}, "'d0', which is a feature, and features are never children"),
+        ({"required_edges": [("y0", "d0")]}, "'d0', which is a feature"),
         ({"forbidden_edges": [("x0", "y0")]}, "'x0' is a continuous feature"),
         ({"forbidden_edges": [("y0", "y0")]}, "'y0' cannot be its own parent"),
-        ({"required_edges": ["y0"]}, "holds 'y0': give pairs"),
+        ({"required_edges": ["y0"]}, "required_edges contains 'y0'"),
         (
             {"required_edges": [("y0", "y2"), ("y1", "y2")], "max_parents": 1},
-            "'y2' 2 parents of one kind, more than max_parents=1",
+            "'y2' 2 parents, more than max_parents=1",
         ),
         ({"loss": "haming"}, "loss='haming' is not known; did you mean 'hamming'"),
         ({"prune": "all"}, "prune='all'"),
         ({"search": "dynamic"}, "search='dynamic'"),
         ({"backoff": "no"}, "backoff='no'"),
         ({"criterion": "bci"}, "criterion='bci' is not known; did you mean 'bic'"),
-        ({"criterion": lambda *a: np.nan}, "answered nan for 'y0'"),
-        ({"criterion": lambda *a: "much"}, "answered 'much' for 'y0'"),
-        ({"criterion": lambda size: np.array([3.0])}, r"answered array\(\[3.\]\) for 'y0'"),
-        ({"criterion": lambda size: np.inf}, "criterion=<function .* refused every parent set of .* 'y0'"),
+        ({"criterion": lambda *a: np.nan}, "returned nan for 'y0'"),
+        ({"criterion": lambda *a: "much"}, "returned 'much' for 'y0'"),
+        ({"criterion": lambda size: np.array([3.0])}, r"returned array\(\[3.\]\) for 'y0'"),
+        ({"criterion": lambda size: np.inf}, "criterion=<function .* 'y0'"),
         ({"cv": "what"}, "^cv='what' must be a number of folds, a splitter or a list of .train, test. rows.$"),
         ({"cv": KFold}, "cv=<class .*KFold'> must be a number of folds"),
         ({"cv": None}, "cv=None must be a number of folds"),
         ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
         ({"criterion": ["bic"]}, r"criterion=\['bic'\] is not known"),
-        ({"required_edges": 5}, "required_edges=5: give a list of pairs"),
-        ({"required_edges": iter([("y0", "y1")])}, "give a list of pairs"),
+        ({"required_edges": 5}, "required_edges=5 must be a list"),
+        ({"required_edges": iter([("y0", "y1")])}, "required_edges=<list_iterator"),
         ({"discrete_features": 3}, "discrete_features=3: give"),
         ({"max_parents": -1}, "max_parents=-1 must be a whole number"),
         ({"max_parents": 1.5}, "max_parents=1.5"),
         ({"max_candidates": 0}, "max_candidates=0"),
-        ({"max_candidates": 2}, "max_candidates=2 leaves no parent set"),
+        ({"max_candidates": 2}, "max_candidates=2 must be at least 3"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -588,11 +588,11 @@ def test_a_declared_category_without_rows_is_as_good_as_unseen():
     for frame in frames:
         edges = [("d", "y0"), ("y1", "y0")]
         model = GBNC(GaussianNB(), required_edges=edges, max_parents=1, **PAPER).fit(frame, Y)
-        with pytest.warns(UserWarning, match="column 'd': 4 row.*Models without that parent"):
+        with pytest.warns(UserWarning, match="column 'd': 4 row.*models without that parent"):
             answers.append(np.exp(model.predict_joint(frame[:4].assign(d=["new"] * 4)).log_tables[0]))
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-12)
     hard = GBNC(GaussianNB(), backoff="none", required_edges=[("d", "y0")], **PAPER).fit(frames[0], Y)
-    with pytest.warns(UserWarning, match="backoff='none' the uniform distribution"):
+    with pytest.warns(UserWarning, match="backoff='none'"):
         hard.predict(frames[0][:4].assign(d="new"))
 
 
@@ -668,7 +668,7 @@ def test_the_papers_settings_give_hard_and_uniform_answers():
     assert clone(GBNC.as_in_paper()).backoff == "paper"
 
 
-@pytest.mark.filterwarnings("ignore:The search of the structure stopped .memory limit")
+@pytest.mark.filterwarnings("ignore:The structure search stopped .memory limit")
 def test_a_network_too_wide_for_the_memory_budget_is_refused():
     data = make_network(200, random_state=0)
     with pytest.raises(ValueError, match=r"memory_budget is 100 bytes"):
@@ -680,7 +680,7 @@ def test_a_network_too_wide_for_the_memory_budget_is_refused():
 def test_a_search_that_is_stopped_says_so():
     data = make_network(300, n_class_variables=6, random_state=0)
     model = GBNC(GaussianNB(), **PAPER, search="dynamic-programming", time_limit=1e-9)
-    with pytest.warns(UserWarning, match=r"stopped \(time limit\) before the best DAG was proved.*Raise time_limit"):
+    with pytest.warns(UserWarning, match=r"stopped \(time limit\).*Raise time_limit"):
         model.fit(data.X, data.Y)
     assert model.structure_.status == "time limit"
     assert model.structure_.bound > model.structure_.score
@@ -698,7 +698,7 @@ def test_parameters_of_the_search_are_passed_on(capsys):
     GBNC(GaussianNB(), **PAPER, callback=told.append).fit(data.X, data.Y)
     assert told
     assert set(told[0].parents) == set(data.Y.columns)
-    with pytest.warns(UserWarning, match=r"stopped \(interrupted\) before the best DAG was proved"):
+    with pytest.warns(UserWarning, match=r"stopped \(interrupted\)"):
         stopped = GBNC(GaussianNB(), **PAPER, callback=lambda best: True).fit(data.X, data.Y)
     assert stopped.structure_.status == "interrupted"
     near = GBNC(GaussianNB(), **PAPER, gap=0.5, verbose=1).fit(data.X, data.Y)

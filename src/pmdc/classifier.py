@@ -1,4 +1,4 @@
-"""GBNC: the classifier. Its parameters and attributes; what it learns comes from `pmdc.learn.learn_network`."""
+"""`GBNC`: parameters, checks and attributes of the classifier; `pmdc.learn` learns the network."""
 
 from __future__ import annotations
 
@@ -34,87 +34,86 @@ if TYPE_CHECKING:
 
 
 class GBNC(MultiDimensionalClassifier):
-    """Generalised Bayesian network classifier: P(Y1..YK | x) as a Bayesian network of local classifiers.
+    """Generalised Bayesian network classifier: a joint distribution of several class variables given features.
 
-    The structure is a DAG over the class variables in which discrete features may be parents too. Each class variable
-    has probabilistic classifiers of the continuous features: one for each configuration of the parents that partition
-    the rows, and the other parents are inputs. The DAG of greatest score is found exactly among all DAGs within the
-    limits given here.
+    `GBNC` learns a directed acyclic graph (DAG) over the class variables, and one probabilistic classifier for each of
+    them given its parents in the graph and the features. Together they define P(Y1, ..., YK | x), from which
+    predictions for any loss, probabilities, samples and what-if answers are computed exactly. Discrete features may be
+    parents as well; continuous features enter every local model. The graph has the greatest score of all DAGs over the
+    candidate parent sets.
 
     Parameters
     ----------
     estimator : scikit-learn classifier with `predict_proba`, default=None
-        The local model; None is ``pmdc.learners.Logistic(C="auto")``. It, `pmdc.learners.NaiveBayes` and scikit-learn's
-        `LogisticRegression` (with an L2 penalty; solved to its optimum, whatever its solver and tolerance) and
-        `GaussianNB` are fitted for all configurations together; any other is cloned for each.
+        The local model. None is ``pmdc.learners.Logistic(C="auto")``. Fast engines exist for `Logistic`,
+        `pmdc.learners.NaiveBayes`, and scikit-learn's `LogisticRegression` (L2 penalty; solved to its optimum for any
+        `solver` and `tol`) and `GaussianNB`. Any other classifier is cloned for each model.
     loss : str, loss object or callable, default="hamming"
-        The loss that `predict` minimises when it is not told otherwise: "hamming", "subset" or any other that
-        `pmdc.decisions.decide` knows.
+        The loss that `predict` minimises: "hamming", "subset" or any other that `pmdc.decisions.decide` accepts.
     criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
-        What the score of a class variable's parents is. *Held out*: the log-probability of each row's state by models
-        that were fitted without its fold ("cv"; out-of-bag for forests with bootstrap, unless `cv` gives the folds) or
-        without the row ("loo"; naive Bayes alone has it, in closed form); "auto" is "loo" for naive Bayes and "cv" for
-        any other. *On the training rows*: the log-likelihood minus a penalty.
-        "bic" is the paper's, 1/2 ln N x (states - 1) x (product of the parents' numbers of states), N the sum of the
-        weights; "aic" has 1 in place of 1/2 ln N; "bic-full" counts every parameter of the local models; "cll" has
-        none; a function of a `pmdc.scores.criteria.Size` returns any other.
+        The score of a class variable's parents.
+
+        - Held-out criteria are the log-probability of each row under models that have not seen it: "cv" by
+          cross-validation (out-of-bag for forests with bootstrap, unless `cv` gives folds), "loo" by leave-one-out
+          (naive Bayes only). "auto" is "loo" for naive Bayes and "cv" for any other estimator.
+        - Penalised criteria are the log-likelihood of the training rows minus a penalty. "bic" is the paper's,
+          1/2 ln N x (states - 1) x (product of the parents' numbers of states), with N the sum of the weights. "aic"
+          has 1 instead of 1/2 ln N, "bic-full" counts all parameters of the local models, "cll" has no penalty. A
+          function of a `pmdc.scores.criteria.Size` may return any other penalty.
     conditioning : {"auto", "partition", "input"}, default="auto"
-        How parents enter. "partition": they partition the rows, with models of its own for each configuration (the
-        paper). "input": they are inputs of one model, as in chains. "auto": the better of both for each parent, and
-        each discrete feature may be left out, by a search with a budget (`pmdc.candidates`). Unless it is
-        "partition", binary relevance and the chain in the order of the columns, if it is not too wide, are scored too.
+        How parents enter the local models. "partition": one model for each configuration of the parents (the paper's
+        way). "input": one model with the parents as inputs, as in a classifier chain. "auto": whichever is better for
+        each parent; discrete features may also be left out. "auto" and "input" use a heuristic search for candidates
+        (`pmdc.candidates.family_search`), which include binary relevance and, unless too wide, the chain in column
+        order.
     guard : float, default=2.0
-        With a held-out criterion, parents must gain more than this many standard errors of what they gain, and the
-        best of several changes of the discrete features as many more as luck may have brought (and never less than half
-        the square of this number, in nats); otherwise the class variable does without them. 0: whatever scores best.
+        With held-out criteria, parents are accepted only if they gain more than this many standard errors, and more
+        than half the square of this number in nats. 0 switches the guard off.
     cv : int, splitter or list of (train, test) rows, default=5
-        The folds of ``criterion="cv"``, in which every row must be held out once. A number takes folds that are alike
-        in all class variables (`pmdc.model_selection.MultiStratifiedKFold`, shuffled), and forests with bootstrap are
-        asked out of the bag instead. A splitter and a list are always followed: models are fitted on the training rows
-        that they give. A list has the rows as `fit` gets them; a splitter is shown those of positive weight, as the
-        codes of their class variables.
+        The folds of cross-validation. A number deals the rows by their contents, balanced in all class variables: the
+        order of the rows does not matter, and a row of weight 3 is dealt as three equal rows. A list contains
+        positions in the table given to `fit`; a splitter is called with the rows of positive weight. In both, every
+        row must be held out exactly once, and a row is in one fold whatever its weight.
     prune : {"lemma", "definition", None}, default="lemma"
-        Which parent sets need no score, with criteria on the training rows. "lemma" keeps the optimum; "definition" is
-        the paper's refinement, which can lose it (and is "lemma" unless ``conditioning="partition"``); None scores all.
+        Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
+        paper's refinement, which may lose it (only with ``conditioning="partition"``; otherwise the same as "lemma").
+        None scores all.
     max_parents : int, default=3
-        Most class variables in a parent set. Where parents may be inputs, the best sets of as many grow by further
-        ones as inputs, as does the chain, unless it is 0.
+        Maximal number of class variables in a parent set. Unless it is 0 or ``conditioning="partition"``, the best
+        sets may be extended by further class variables as inputs, as long as the conditional table of the class
+        variable has at most 1,024 cells for each row.
     max_discrete_parents : int, default=3
-        Most discrete features that partition the rows; inputs do not count.
+        Maximal number of discrete features that partition the rows; inputs do not count.
     max_candidates : int, default=None
-        Most parent sets to consider, over all class variables; None is no limit. Where there are more, each
-        class variable keeps those possible parents that score best alone, as many as its equal share of the limit
-        allows (to rank them, each is scored once); a warning says so, and `structure_.status` says over what the search
-        was exact.
+        Maximal number of parent sets over all class variables. If there are more, each class variable keeps the
+        possible parents that score best alone, as many as its equal share allows, and a warning is given.
     discrete_features : "from_dtype", None or list of names, indices or booleans, default="from_dtype"
-        Which columns of X are discrete. "from_dtype": categories, strings and booleans.
+        The discrete columns of X. "from_dtype": categorical, string and boolean columns.
     search : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
-        How the best DAG is found, or a good one (`pmdc.search.find_structure`).
+        The algorithm of the structure search (`pmdc.search.find_structure`).
     time_limit : float, default=None
-        Seconds for this search; None is no limit. Where it is reached, the best DAG so far is taken, a warning says so,
-        and `structure_` has the bound and the gap. So it is when this search is ended by Ctrl-C.
+        Seconds for the structure search. When it is reached, or after Ctrl-C, the best DAG so far is used with a
+        warning; `structure_` has the bound and the gap.
     gap : float, default=0.0
-        The search may end as soon as the score is proved to be within this share of the greatest one.
+        The structure search may stop when the score is proved to be within this relative gap of the optimum.
     callback : callable, default=None
-        Called during the search with the best `pmdc.search.Structure` over the class variables so far; it ends the
-        search by returning True.
+        Called during the structure search with the best `pmdc.search.Structure` so far; return True to stop.
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
-        Edges that the structure must or must not have. Columns of arrays are called x0, x1, ... and y0, y1, ...
+        Edges that the graph must or must not have. Columns of arrays are named x0, x1, ... and y0, y1, ...
     backoff : {"parents", "none", "paper"}, default="parents"
-        What is answered for states and configurations that have few rows, or none. "parents": they are shrunk towards
-        the model with fewer parents, as strongly as serves held-out rows best (with criteria on the training rows,
-        only absent states are), so that nothing has probability zero. "none": zero for absent states, the uniform
-        distribution for absent configurations. "paper": all that the authors' program does, see `as_in_paper`.
+        The treatment of configurations and states with few rows or none. "parents": probabilities are shrunk towards
+        the model with fewer parents, with a weight chosen by held-out rows (with penalised criteria, only for states
+        without rows), so that no probability is zero. "none": probability zero for states without rows, the uniform
+        distribution for configurations without rows. "paper": as the authors' program, see `as_in_paper`.
     memory_budget : int, default=2**30
-        Bytes that the search of the structure may use, those for held-out rows that families are compared by (beyond
-        it they are computed again), and those of inference besides its input and output. A structure for
-        which a single row needs more is refused by `fit`, with the numbers.
+        Bytes for the structure search, for the cache of held-out rows, and for inference besides its input and output.
+        `fit` raises an error if inference needs more for a single row.
     n_jobs : int, default=None
-        Parallel workers for the local models, as in joblib. The result does not depend on it.
+        Number of parallel workers, as in joblib. It does not change the result.
     random_state : int, RandomState or None, default=None
-        Where the random states of the local models come from. None keeps those that the estimator was given.
+        Seed of the random states of the local models. None keeps those of the estimator.
     verbose : int, default=0
-        1 reports the phases, what is done and the time left on the standard error stream.
+        1 reports progress on standard error.
 
     Attributes
     ----------
@@ -122,27 +121,27 @@ class GBNC(MultiDimensionalClassifier):
         The states of each class variable.
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
-        have the attributes ``conditioning``, "partition" or "input", and ``strength``, the score lost without the edge:
-        the score of the class variable's parents minus that of all but this one, or, where that was not scored, the
-        same for the largest subset of the parents for which it was; 0 if nothing is lost. Required edges have none.
+        have the attributes ``conditioning`` ("partition" or "input") and ``strength``, the arc strength: the score lost
+        without the edge, at least 0. If the parent set without it was not scored, the largest subset that was scored
+        with and without it is used; an edge without such a subset has no strength.
     structure_ : pmdc.search.Structure
-        Parents, score, bound, gap, status, seconds.
+        Parents, score, bound, gap, status and seconds.
     scores_ : dict
-        The score table: class variable -> {frozenset of parents: score}, the best of the families that were scored
-        and accepted by the guard; of those not accepted, if none was.
+        Class variable -> {frozenset of parents: score}, the best accepted family of each parent set, or the best of
+        all if none was accepted.
     conditioning_ : dict
         Class variable -> {parent: "partition" or "input"}.
     C_ : dict
-        Class variable -> C, where the estimator is ``Logistic(C="auto")``.
+        Class variable -> chosen C, if the estimator is ``Logistic(C="auto")``.
     n_features_in_ : int
     feature_names_in_ : array of str
-        Only where all columns of X have string names.
+        Only if all columns of X have string names.
 
     Notes
     -----
-    A value of a discrete feature that has no rows in `fit` says nothing: where the feature divides the rows, such rows
-    are answered by the models without that parent (with ``backoff="none"`` or "paper" by the uniform distribution);
-    where it is an input, they count as the average of the values seen. A warning says so.
+    A value of a discrete feature without rows in `fit` carries no information, and a warning is given. If the feature
+    partitions the rows, the models without this parent are used (the uniform distribution with ``backoff="none"`` or
+    "paper"); if it is an input, it is treated as the average of the values seen.
 
     Examples
     --------
@@ -152,7 +151,7 @@ class GBNC(MultiDimensionalClassifier):
     >>> train, test = slice(0, 400), slice(400, 500)
     >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
     >>> model.structure_.status
-    'optimal over the 52 of 100 families that guard=2 leaves'
+    'optimal over the 59 of 100 families that guard=2 leaves'
     >>> model.predict(data.X[test]).shape
     (100, 4)
     >>> [proba.shape for proba in model.predict_proba(data.X[test])]
@@ -212,21 +211,21 @@ class GBNC(MultiDimensionalClassifier):
 
     @classmethod
     def as_in_paper(cls, estimator: Any = None, **parameters: Any) -> GBNC:
-        """A GBNC with the settings of the paper's experiments.
+        """Make a GBNC with the settings of the paper's experiments.
 
-        BIC, up to three class variables and three discrete features as parents, logistic regression by stochastic
-        gradient descent (or `GaussianNB()`, given as `estimator`), and ``backoff="paper"``: continuous features
-        are scaled to [0, 1] over the training rows; a configuration without rows is answered by the uniform
-        distribution; a part with one state gives it probability 1; in tables with discrete features, a part whose rows
-        have equal continuous features but different states is answered by the uniform distribution and adds nothing to
-        the score; probabilities in scores are kept above the machine precision.
+        These are BIC, at most three class variables and three discrete features as parents, logistic regression by
+        stochastic gradient descent (or `GaussianNB()`, given as `estimator`), and ``backoff="paper"``: continuous
+        features are scaled to [0, 1]; a configuration without rows has the uniform distribution; a part with one state
+        gives it probability 1; in tables with discrete features, a part whose rows have equal continuous features but
+        different states has the uniform distribution and adds nothing to the score; probabilities in scores are at
+        least the machine precision.
 
         Parameters
         ----------
         estimator : scikit-learn classifier, default=None
             None is ``SGDClassifier(loss="log_loss")``.
         **parameters
-            Any parameter of `GBNC`, in place of the paper's.
+            Other parameters of `GBNC`, which override the paper's.
         """
         settings: dict[str, Any] = {
             "criterion": "bic",
@@ -240,7 +239,7 @@ class GBNC(MultiDimensionalClassifier):
     # Learning ------------------------------------------------------------------------------------------------
 
     def plan(self, X: Any, y: Any) -> Plan:
-        """What `fit` would have to do, counted beforehand; nothing is fitted, and the classifier stays as it is.
+        """Estimate the work of `fit` without fitting anything or changing the classifier.
 
         Parameters
         ----------
@@ -249,10 +248,9 @@ class GBNC(MultiDimensionalClassifier):
         Returns
         -------
         Plan
-            A named tuple: `parent_sets`, within the limits and before pruning, and `local_models`, an upper bound on
-            the models that they need (None where the sets are too many to be listed for it). Unless
-            ``conditioning="partition"``, the sets are those of class variables alone, and None are the models, since
-            how parents enter is found on the way.
+            A named tuple: `parent_sets` within the limits, before pruning, and `local_models`, an upper bound on the
+            models that they need (None if there are too many sets to list). Unless ``conditioning="partition"``,
+            parent sets contain class variables only and `local_models` is None.
         """
         other = copy(self)
         rows = other._read_training(X, y, None)
@@ -264,10 +262,10 @@ class GBNC(MultiDimensionalClassifier):
     def _learn(self, rows: TrainingRows) -> None:
         settings = self._settings()
         self._publish(learn_network(rows, settings))
-        settings.say(f"structure: {self.structure_}")
+        settings.log(f"structure: {self.structure_}")
 
     def _names(self) -> list[str]:
-        """The names of all nodes: class variables, then discrete features."""
+        """Return the names of all nodes: class variables, then discrete features."""
         return [*self.class_table_.names, *self.feature_table_.discrete_names]
 
     def _rules(self) -> list[ParentRules]:
@@ -289,7 +287,7 @@ class GBNC(MultiDimensionalClassifier):
         return Settings(rules=self._rules(), names=self._names(), **given)
 
     def _publish(self, learned: LearnedNetwork) -> None:
-        """Set the fitted attributes: what was learned, by name."""
+        """Set the fitted attributes, by name."""
         names, n_classes = self._names(), len(learned.families)
         self._network = learned.network
         self._junction_tree = learned.junction_tree
@@ -347,19 +345,19 @@ class GBNC(MultiDimensionalClassifier):
 
     def _unseen_answer(self) -> str:
         if self.backoff == "parents":
-            divides = "models without that parent answer for them"
+            partition = "the models without that parent are used"
         else:
-            divides = f"with backoff={self.backoff!r} the uniform distribution answers for them"
-        ways = {
-            way
+            partition = f"the uniform distribution is used (backoff={self.backoff!r})"
+        used = {
+            how
             for parents in self.conditioning_.values()
-            for name, way in parents.items()
+            for name, how in parents.items()
             if name not in self.class_table_.names
         }
-        if "input" not in ways:
-            return divides[0].upper() + divides[1:] + "."
+        if "input" not in used:
+            return f"For these rows {partition}."
         return (
-            f"Where it is an input, it counts as the average of the values seen; where it divides the rows, {divides}."
+            f"As an input it is treated as the average of the values seen; where it partitions the rows, {partition}."
         )
 
     def _used_discrete(self) -> list[int]:

@@ -1,15 +1,15 @@
-"""Learning a network: the stages of the pipeline, in order, and nothing else.
+"""Learning a network: the stages of the pipeline, in order.
 
     rows -> ranked parents -> C and scores (P1) -> guard -> best DAG (P2) -> fitted network
 
-Each stage returns a value, and the next one reads it. Nodes are numbered, class variables first; names are for
-messages.
+Nodes are numbered, class variables first; names are used in messages only.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pmdc._support.parallel import workers
@@ -21,13 +21,13 @@ from pmdc.candidates.rules import ParentRules
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import LocalLearner, Regularised
+from pmdc.learners.protocols import Regularised
 from pmdc.learners.registry import make_learner
 from pmdc.network.fit import fit_network
 from pmdc.network.network import Network
 from pmdc.network.summary import arc_strengths
 from pmdc.scores import criteria
-from pmdc.scores.evaluators import Evaluator, make_evaluator
+from pmdc.scores.evaluators import CrossValidation, make_evaluator
 from pmdc.scores.families import FamilyScoring
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.held_out import HeldOutScorer
@@ -41,30 +41,30 @@ from pmdc.table.rows import TrainingRows
 _REMEDIES = {
     "time limit": "Raise time_limit",
     "memory limit": "Raise memory_budget",
-    "interrupted": "Let it go on",
+    "interrupted": "Let it finish",
 }
-"""What helps where the search of the structure stopped before its end."""
+"""Advice for a structure search that stopped early."""
 
 
 class LearnedNetwork(NamedTuple):
-    """What was learned.
+    """The result of learning.
 
     Attributes
     ----------
     network : Network
     junction_tree : JunctionTree
     structure : Structure
-        The DAG over the class variables, by name, with what is proved about it.
+        The DAG over the class variables, by name, with its bound and status.
     families : list of Family
         The chosen family of each class variable.
     arc_strengths : list of dict
         For each class variable, parent -> score lost without it.
     tables, accepted : lists of dict
-        For each class variable, family -> score: all that were scored, and those the search could choose from.
+        For each class variable, family -> score: all that were scored, and those that the guard accepted.
     limits : list of str
-        Over what the structure is the best, if not over all families within the limits.
+        Over which families the structure is optimal, if not over all within the rules.
     C : tuple of pairs of float, or None
-        C of the local models of each class variable without and with class variables as parents, where it was chosen.
+        With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
     """
 
     network: Network
@@ -79,22 +79,23 @@ class LearnedNetwork(NamedTuple):
 
 
 def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
-    """Learn a network from prepared rows; nothing but the answer is changed by it."""
+    """Learn a network from prepared rows."""
     options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
     learner = make_learner(settings.estimator, rows.features.numbers(), rows.weights, (), options)
     fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
-    with workers(settings.n_jobs, settings.say if settings.verbose else None, learner.releases_gil) as parallel:
+    with workers(settings.n_jobs, settings.log if settings.verbose else None, learner.releases_gil) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
-        network = fit_network(scorer.fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
+        fitter = replace(fitter, C=scorer.fitter.C)
+        network = fit_network(fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, scorer.fitter.C)
+    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C)
 
 
 def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
-    """The possible parents of each class variable, the most informative first; those that are required before them."""
+    """Return the possible parents of each class variable, required ones first, then the most informative."""
     return [
         sorted(ranked, key=lambda v, rule=rule: v not in rule.required)  # type: ignore[misc]
         for rule, ranked in zip(rules, rank_parents(rows), strict=True)
@@ -102,26 +103,25 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
 
 
 def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
-    """Make what scores families, with C chosen where it is to be."""
-    evaluator = _make_evaluator(rows, settings, fitter.learner)
-    if evaluator is not None and _chooses_C(fitter.learner):
-        fitter = choose_C(fitter, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
-        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in fitter.C or ())
-        settings.say(f"C of each class variable (with class variables as parents): {pairs}")
-    if evaluator is None or not settings.held_out:
+    """Make the scorer of families; choose C first if it is to be chosen."""
+    chooses_C = isinstance(fitter.learner, Regularised) and fitter.learner.auto
+    if not settings.held_out and not chooses_C:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
-    return HeldOutScorer(fitter, parallel, evaluator, rows.origin, settings.shrunk, settings.memory_budget)
-
-
-def _make_evaluator(rows: TrainingRows, settings: Settings, learner: LocalLearner) -> Evaluator | None:
-    """Make what holds rows out; return None if neither the criterion nor the choice of C needs it."""
-    if not settings.held_out and not _chooses_C(learner):
-        return None
-    return make_evaluator(str(settings.criterion) if settings.held_out else "cv", learner, rows, settings.cv)
-
-
-def _chooses_C(learner: LocalLearner) -> bool:
-    return isinstance(learner, Regularised) and learner.auto
+    evaluator = make_evaluator(
+        str(settings.criterion) if settings.held_out else "cv", fitter.learner, rows, settings.cv
+    )
+    held_out = fitter
+    if isinstance(evaluator, CrossValidation):
+        folds = evaluator.folds
+        held_out = fitter.on(folds.rows, folds.weights, folds.origin)
+    if chooses_C:
+        C = choose_C(held_out, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
+        fitter, held_out = replace(fitter, C=C), replace(held_out, C=C)
+        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in C)
+        settings.log(f"C of each class variable (with class variables as parents): {pairs}")
+    if not settings.held_out:
+        return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
+    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget)
 
 
 def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:
@@ -138,39 +138,39 @@ def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], floa
 
 
 def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
-    """Refuse a penalty that leaves a class variable nothing."""
+    """Raise an error if a penalty excludes every parent set of a class variable."""
     for name, table in zip(settings.names, tables, strict=False):
         if callable(settings.criterion) and not any(score > -math.inf for score in table.values()):
             raise ValueError(
-                f"criterion={settings.criterion!r} refused every parent set of the class variable {name!r}: its "
-                "penalty is inf for each. Let it answer a finite number for some, such as the empty one."
+                f"criterion={settings.criterion!r} returned an infinite penalty for every parent set of {name!r}: "
+                "return a finite number for at least one, such as the empty set."
             )
 
 
 def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Family], float | None]:
-    """Kappa of the families of the finished tables, whatever else was scored on the way."""
+    """Return a function that gives the kappa of a family, if it is in the tables."""
     return lambda child, family: scorer.kappa(child, family) if family in tables[child] else None
 
 
 def _find_network(
     accepted: Sequence[FamilyTable], sizes: tuple[int, ...], settings: Settings
 ) -> tuple[Structure, list[Family], JunctionTree]:
-    """Phase P2: the best DAG over the class variables, the whole family of each, and the compiled network.
+    """Run phase P2: return the best DAG over the class variables, the family of each, and the junction tree.
 
-    A network that is too wide for exact inference is refused before its models are fitted. Where families with more
-    inputs than `max_parents` are to blame, the search goes on without them.
+    A network that is too wide for exact inference is rejected before its models are fitted. If families with inputs
+    beyond `max_parents` are the cause, the search is repeated without them.
     """
     structure, families = _best_structure(accepted, settings)
     try:
         return structure, families, _compile(families, sizes, settings)
     except NetworkTooWideError as error:
         narrow = [
-            {f: score for f, score in table.items() if len(f.classes(len(sizes))) <= settings.max_parents}
-            for table in accepted
+            {f: score for f, score in table.items() if len(f.classes(len(sizes))) <= rule.max_parents}
+            for rule, table in zip(settings.rules, accepted, strict=True)
         ]
         if narrow == list(accepted):
             raise
-        warn_user(f"{error} So no class variable gets more than max_parents={settings.max_parents} others as inputs.")
+        warn_user(f"{error} So no class variable gets more inputs than max_parents={settings.max_parents} allows.")
         structure, families = _best_structure(narrow, settings)
         return structure, families, _compile(families, sizes, settings)
 
@@ -199,8 +199,8 @@ def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tupl
     )
     if structure.status in _REMEDIES:
         warn_user(
-            f"The search of the structure stopped ({structure.status}) before the best DAG was proved: its score "
-            f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the greatest. "
+            f"The structure search stopped ({structure.status}) before it was proved optimal: its score "
+            f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the optimum. "
             f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates."
         )
     chosen = [tuple(sorted(names.index(p) for p in structure.parents[name])) for name in names]

@@ -1,4 +1,4 @@
-"""How a network is learned: what the stages read of the parameters of `GBNC`."""
+"""The settings of `GBNC` that the stages of learning use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmdc.search import Structure
 
 @dataclass(frozen=True)
 class Settings:
-    """How a network is learned: `rules` and `names` of all nodes; `GBNC` says what the others mean."""
+    """The parameters of `GBNC`, with the `names` of all nodes and the `rules` made from edges and limits."""
 
     rules: Sequence[ParentRules]
     names: Sequence[str]
@@ -45,6 +45,7 @@ class Settings:
     def held_out(self) -> bool:
         return criteria.is_held_out(self.criterion)
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
+        """Write a message to standard error if `verbose` is set."""
         if self.verbose:
             sys.stderr.write(f"[GBNC] {message}\n")

@@ -157,7 +157,7 @@ def test_restriction_keeps_the_best_single_parents(inputs):
     kept = restrict(rules, 12, score, inputs)  # a share of 4 sets: two parents
     assert [set(rule.optional) for rule in kept] == [{1, 3}, {3, 0}, {1, 3}]
     assert all(rule.count() <= 4 for rule in kept)
-    with pytest.raises(ValueError, match="max_candidates=2 leaves no parent set"):
+    with pytest.raises(ValueError, match="max_candidates=2 must be at least"):
         restrict(rules, 2, score, inputs)
 
 

@@ -18,10 +18,10 @@ from pmdc.learners.clones import EstimatorLearner
 from pmdc.learners.inputs import Affine
 from pmdc.learners.logistic import LogisticLearner
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import best_C
 from pmdc.learners.registry import ENGINES
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import local_task, root_task
+from pmdc.learners.validation import best_C
 from problems import numbers
 
 
@@ -168,15 +168,34 @@ def test_a_path_of_C():
     learner = make_learner(Logistic(C="auto"), numbers(X), np.ones(len(X)))
     seen = []
 
-    def score(C, start):
+    def held_out(C, start):
         value, start = learner.with_C(C).log_likelihood_from(t, start)
         alone = make_learner(Logistic(C=C), numbers(X), np.ones(len(X)))
         assert value == pytest.approx(alone.log_likelihood(t), rel=1e-5)
         seen.append(C)
-        return -abs(np.log(C / 0.1)), start
+        return np.full(10, -abs(np.log(C / 0.1))), start
 
-    assert best_C(score) == (pytest.approx(0.0), 0.1)
+    assert best_C(held_out, np.ones(10), np.arange(10)) == (pytest.approx(0.0), 0.1)
     assert seen == [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1]  # two that are worse are enough
+
+
+def test_the_strongest_penalty_within_the_standard_error_is_chosen():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=100)
+    noise -= noise.mean()  # the standard error of its sum is about 10
+    gains = {1e-4: -30.0, 1e-3: -4.0, 1e-2: -2.0, 1e-1: -1.0, 1.0: 0.0}
+
+    def held_out(C, start):
+        return gains.get(C, -1.0) / 100 + (C != 1.0) * noise, start
+
+    score, C = best_C(held_out, np.ones(100), np.arange(100))
+    assert (score, C) == (pytest.approx(-4.0), 1e-3)
+    assert best_C(held_out, np.full(100, 1e4), np.arange(100))[1] == 1.0, "more rows tell them apart"
+
+    def plateau(C, start):
+        return np.full(60, np.log10(C) if C < 1 else 0.001 * np.log10(C) / 60), start
+
+    assert best_C(plateau, np.ones(60), np.arange(60))[1] == 1.0, "0.001 nats in every row are no reason"
 
 
 def test_both_paths_choose_the_same_network(monkeypatch):
@@ -640,6 +659,17 @@ def test_C_is_chosen_by_rows_that_the_models_have_not_seen():
     chosen = Logistic(C="auto").fit(X, y)
     assert 1e-3 <= chosen.C_ <= 1.0
     np.testing.assert_allclose(chosen.predict_proba(X), Logistic(C=chosen.C_).fit(X, y).predict_proba(X), atol=1e-6)
+
+
+def test_few_rows_of_noise_get_a_strong_penalty():
+    """The best C of the held-out rows is often a weak one by luck: with heavy tails that costs new rows dearly."""
+    losses = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = np.exp(1.5 * rng.normal(size=(1060, 20))), rng.integers(0, 3, 1060)
+        own = Logistic(C="auto").fit(X[:60], y[:60]).predict_log_proba(X[60:])[np.arange(1000), y[60:]]
+        losses.append(np.log(np.bincount(y[:60]) / 60)[y[60:]].mean() - own.mean())
+    assert np.mean(losses) < 0.02, "nats more than the frequencies; 0.06 with the best C"
 
 
 def test_C_is_the_same_for_weights_and_repetitions():

@@ -18,6 +18,7 @@ from pmdc.learners.naive_bayes.naive_bayes import NaiveBayesLearner
 from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
 from pmdc.learners.registry import ENGINES
+from pmdc.learners.tasks import root_task
 from pmdc.table.features import Features
 from problems import numbers
 
@@ -37,10 +38,56 @@ def test_the_numbers_of_scikit_learn(weighted, offset, scale, var_smoothing):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, size=300)
     X = scale * (rng.normal(size=(300, 5)) * rng.uniform(0.3, 2.0, size=(4, 5))[y] + 0.5 * y[:, None] + offset)
-    weights = rng.uniform(0.1, 3.0, size=300) if weighted else None
-    ours = NaiveBayes(var_smoothing).fit(X, y, weights)
-    theirs = GaussianNB(var_smoothing=var_smoothing).fit(X, y, weights)
-    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+    weights = rng.uniform(0.1, 3.0, size=300) if weighted else np.ones(300)
+    theirs = GaussianNB(var_smoothing=var_smoothing).fit(X, y, weights).predict_log_proba(X)
+    learner = make_learner(
+        GaussianNB(var_smoothing=var_smoothing), numbers(X), weights, options=Options(backoff="none")
+    )
+    assert isinstance(learner, NaiveBayesLearner)
+    ours = learner.fit(root_task(0, y, 4)).log_proba(learner.X, np.zeros(300, dtype=np.int64))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)
+    if var_smoothing < 1e-6:
+        np.testing.assert_allclose(NaiveBayes().fit(X, y, weights).predict_log_proba(X), theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_smoothing_is_relative_to_each_feature():
+    """scikit-learn's rule would add 1e-9 of the large variance to the small one, which hides the feature."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=400)
+    small, large = 1e-6 * (rng.normal(size=400) + 2 * y), 1e6 * rng.normal(size=400)
+    X = np.column_stack([small, large])
+    assert GaussianNB().fit(X, y).score(X, y) < 0.6
+    assert NaiveBayes().fit(X, y).score(X, y) > 0.8
+    log_proba = NaiveBayes(var_smoothing=0.01).fit(X, y).predict_log_proba(X)
+    for scale in (1.0, 1e-9, 1e9):
+        other = NaiveBayes(var_smoothing=0.01).fit(X * [scale, 1.0], y).predict_log_proba(X * [scale, 1.0])
+        np.testing.assert_allclose(other, log_proba, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [NaiveBayes(0.01), NaiveBayes()])
+def test_weights_are_repetitions(estimator):
+    rng = np.random.default_rng(0)
+    y, times = rng.integers(0, 3, size=60), rng.integers(1, 5, 60)
+    X = rng.normal(size=(60, 3)) + y[:, None]
+    one = estimator.fit(X, y, times).predict_log_proba(X)
+    other = estimator.fit(np.repeat(X, times, axis=0), np.repeat(y, times)).predict_log_proba(X)
+    np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_a_feature_that_is_constant_in_a_part_says_nothing_there():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, size=(80, 2))
+    X = rng.normal(size=(80, 2)) + codes[:, :1]
+    X[codes[:, 1] == 1, 0] = 0.3
+    learner = make_learner(NaiveBayes(), numbers(X), np.ones(80))
+    models = learner.fit(LocalTask(0, codes[:, 0], 2, Partition(codes, (1,), (2, 2))))
+    part = codes[:, 1] == 1
+    alone = GaussianNB().fit(X[part, 1:], codes[part, 0]).predict_log_proba(X[part, 1:])
+    for value in (0.3, 7.0):
+        asked = X[part].copy()
+        asked[:, 0] = value
+        answer = models.log_proba(learner.prepare(numbers(asked)), np.ones(part.sum(), dtype=np.int64))
+        np.testing.assert_allclose(answer, alone, atol=1e-7)
 
 
 def test_an_offset_changes_nothing():
@@ -171,22 +218,24 @@ def table(kind, rng, n=60):
     return X, codes
 
 
-def learner_and_task(rows, X, discrete, sizes, codes, parents, inputs, weights, backoff="parents"):
+def learner_and_task(rows, X, discrete, sizes, codes, parents, inputs, weights, backoff="parents", estimator=None):
     """Of some rows of a table."""
     task = LocalTask(0, codes[rows, 0], 3, Partition(codes[rows], parents, SIZES))
     if inputs:
         input_sizes = tuple(SIZES[p] for p in inputs)
         task = replace(task, inputs=inputs, input_codes=codes[rows][:, inputs], input_sizes=input_sizes)
     features = Features(X[rows], discrete[rows])
-    return NaiveBayesLearner(NaiveBayes(alpha=0.7), features, weights[rows], sizes, Options(backoff=backoff)), task
+    estimator = estimator or NaiveBayes(0.01, alpha=0.7)
+    return NaiveBayesLearner(estimator, features, weights[rows], sizes, Options(backoff=backoff)), task
 
 
-def refits(X, discrete, sizes, codes, parents, inputs, weights, backoff):
+def refits(X, discrete, sizes, codes, parents, inputs, weights, backoff, estimator=None):
     """log P(own state) of each row by the models of a learner that never saw it."""
     rows, own = np.arange(len(X)), np.empty(len(X))
     for i in rows:
         others = np.delete(rows, i)
-        learner, task = learner_and_task(others, X, discrete, sizes, codes, parents, inputs, weights, backoff)
+        problem = X, discrete, sizes, codes, parents, inputs, weights, backoff, estimator
+        learner, task = learner_and_task(others, *problem)
         row, part = learner.prepare(Features(X[[i]], discrete[[i]])), task.partition.configurations.find(codes[[i]])
         own[i] = learner.fit(task).log_proba(row, part[:, 0], codes[[i]][:, inputs] if inputs else None)[0, codes[i, 0]]
     return own
@@ -213,6 +262,28 @@ def test_leave_one_out_is_what_refits_answer(kind, discrete, weighted, backoff):
         np.testing.assert_array_equal(answer == -np.inf, rows[group] == 1)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "constant columns", "few rows", "equal rows"])
+def test_leave_one_out_of_scikit_learns_naive_bayes(kind, weighted):
+    rng = np.random.default_rng(5)
+    X, codes = table(kind, rng)
+    weights = rng.uniform(0.1, 1.0, 60) if weighted else np.ones(60)
+    for parents in [(), (1,), (1, 2)]:
+        problem = (
+            X,
+            np.empty((60, 0), dtype=int),
+            (),
+            codes,
+            parents,
+            (),
+            weights,
+            "parents",
+            GaussianNB(var_smoothing=0.01),
+        )
+        learner, task = learner_and_task(np.arange(60), *problem)
+        np.testing.assert_allclose(learner.leave_one_out(task), refits(*problem), rtol=1e-10, atol=1e-10)
+
+
 def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():
     rng = np.random.default_rng(7)
     X, codes = table("plain", rng)
@@ -225,7 +296,7 @@ def test_a_row_of_weight_three_is_three_rows_of_which_one_leaves():
         longer, longer_task = learner_and_task(rows, *problem, np.ones(60))
         first = np.cumsum(times) - times
         expected = longer.leave_one_out(longer_task)[first]
-        np.testing.assert_allclose(learner.leave_one_out(task), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(learner.leave_one_out(task), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_uniform_parts_stay_uniform_when_one_row_is_left_out():

@@ -46,7 +46,7 @@ def scorer_of(kind, rows, parallel, memory_budget=2**30):
     if kind == "bic":
         return TrainingScorer(fitter, parallel, lambda child, family: float(len(family.parents)))
     evaluator = make_evaluator("auto", fitter.learner, rows, 4)
-    return HeldOutScorer(fitter, parallel, evaluator, rows.origin, True, memory_budget)
+    return HeldOutScorer(fitter, parallel, evaluator, True, memory_budget)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "naive Bayes", "bic"])

@@ -21,11 +21,11 @@ from pmdc.candidates.families import Family
 from pmdc.datasets import load, make_network
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.learners.tasks import local_task
-from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.learners.validation import deal, standard_error
 from pmdc.network.fit import fit_node
 from pmdc.scores.evaluators import CrossValidation, LeaveOneOutEvaluator, OutOfBagEvaluator, make_evaluator
+from pmdc.scores.families import MAX_CELLS
 from pmdc.scores.folds import read_folds
-from pmdc.scores.held_out import standard_error
 from pmdc.scores.shrinkage import KAPPAS, HeldOutRows, shrink
 from problems import fitter_of, numbers, training_rows
 
@@ -112,7 +112,7 @@ def test_cv_is_an_explicit_loop():
     codes, sizes = codes_and_sizes(data)
     X = data.X.to_numpy()
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    folds = list(MultiStratifiedKFold(4, shuffle=True, random_state=0).split(codes, codes))
+    folds = read_folds(4, rows_of(data)).pairs
 
     def held_out(child, parents, q):
         p, W = np.zeros(len(X)), np.zeros(len(X))
@@ -274,20 +274,70 @@ def test_a_fold_without_training_rows_knows_nothing(estimator):
     assert np.isfinite(GBNC(estimator, criterion="cv", cv=folds, max_parents=1).fit(X, codes).structure_.score)
 
 
-def test_the_folds_of_a_number():
-    X, codes = small()
+def test_a_number_deals_the_rows_evenly():
+    X, codes = small(63)
     folds = read_folds(4, training_rows(X, codes, (2, 2), 2))
-    for (seen, held), (train, test) in zip(
-        folds.pairs,
-        MultiStratifiedKFold(4, shuffle=True, random_state=0).split(codes, codes),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(seen, train)
-        np.testing.assert_array_equal(held, test)
-    np.testing.assert_array_equal(folds.fold[folds.pairs[2][1]], 2)
+    assert sorted(np.bincount(folds.fold)) == [15, 16, 16, 16]
+    for column in codes.T:
+        counts = [column[test].sum() for _, test in folds.pairs]
+        assert max(counts) - min(counts) <= 1
+    for number, (train, test) in enumerate(folds.pairs):
+        np.testing.assert_array_equal(folds.fold[test], number)
+        np.testing.assert_array_equal(np.sort(np.append(train, test)), np.arange(63))
     assert len(read_folds(5, training_rows(X[:3], codes[:3], (2, 2), 2)).pairs) == 3
     [(seen, held)] = read_folds(5, training_rows(X[:1], codes[:1], (2, 2), 2)).pairs
     assert (len(seen), len(held)) == (0, 1)
+
+
+def dealt_weights(X, codes, weights, n_folds=5):
+    """The weight of each row in each fold."""
+    found, answer = deal(X, codes, weights, n_folds), np.zeros((len(X), n_folds))
+    answer[found.rows, found.fold] = found.share * weights[found.rows]
+    return answer
+
+
+@pytest.mark.parametrize("K", [1, 3, 8])
+@pytest.mark.parametrize("columns", ["numbers", "few values", "none"])
+def test_rows_are_dealt_by_their_contents(columns, K):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) * [1e-9, 1.0, 1e9]
+    X = {"numbers": X, "few values": np.sign(X), "none": X[:, :0]}[columns]
+    codes, times = rng.integers(0, 2, size=(80, K)), rng.integers(1, 12, 80)
+    rows = np.repeat(np.arange(80), times)
+    shuffled = rng.permutation(rows)
+    _, kind = np.unique(np.hstack([X, codes]), axis=0, return_inverse=True)
+    kind = kind.ravel()
+    expected = np.zeros((kind.max() + 1, 5))
+    np.add.at(expected, kind, dealt_weights(X, codes, times.astype(float)))
+    for some in (rows, shuffled):
+        found = np.zeros_like(expected)
+        np.add.at(found, kind[some], dealt_weights(X[some], codes[some], np.ones(len(some))))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert np.ptp(expected.sum(axis=0)) <= 1
+
+
+def test_fractions_of_a_row_are_dealt_as_one():
+    rng = np.random.default_rng(0)
+    X, codes, weights = rng.normal(size=(50, 2)), rng.integers(0, 2, (50, 2)), rng.uniform(0.01, 1.49, 50)
+    np.testing.assert_array_equal(dealt_weights(X, codes, weights) > 0, dealt_weights(X, codes, np.ones(50)) > 0)
+    np.testing.assert_allclose(dealt_weights(X, codes, weights).sum(axis=1), weights)
+
+
+@pytest.mark.parametrize("estimator", [None, Logistic(), NaiveBayes(), TREE])
+def test_repeated_rows_weights_and_the_order_of_rows_make_no_difference(estimator):
+    data = table(90, K=3, n_states=2, n_discrete=1, seed=3)
+    times = np.random.default_rng(1).integers(1, 4, 90)
+    rows = np.repeat(np.arange(90), times)
+    shuffled = np.random.default_rng(2).permutation(rows)
+    one = GBNC(estimator, criterion="cv", max_parents=2).fit(data.X, data.Y, times)
+    for some in (rows, shuffled):
+        other = GBNC(estimator, criterion="cv", max_parents=2).fit(data.X.iloc[some], data.Y.iloc[some])
+        assert other.structure_.parents == one.structure_.parents
+        assert other.conditioning_ == one.conditioning_
+        for name, scores in one.scores_.items():
+            assert other.scores_[name] == pytest.approx(scores, rel=1e-6)
+        for p, q in zip(one.predict_proba(data.X), other.predict_proba(data.X), strict=True):
+            np.testing.assert_allclose(p, q, atol=1e-5)
 
 
 def test_folds_are_a_number_for_each_row_only_if_they_train_on_all_others():
@@ -302,10 +352,27 @@ def test_copies_of_a_row_are_held_out_together(cv):
     X, codes = small()
     origin = np.sort(np.random.default_rng(0).choice(60, size=150))
     origin = np.concatenate([origin, np.setdiff1d(np.arange(60), origin)])  # each at least once
-    folds = read_folds(cv, training_rows(X[origin], codes[origin], (2, 2), 2, origin=origin))
+    weights = 1.0 / np.bincount(origin)[origin]
+    folds = read_folds(cv, training_rows(X[origin], codes[origin], (2, 2), 2, weights=weights, origin=origin))
+    source = origin[folds.rows]
     for train, test in folds.pairs:
-        assert not set(origin[train]) & set(origin[test])
+        assert not set(source[train]) & set(source[test])
         assert len(train) + len(test) == len(origin)
+    np.testing.assert_allclose(np.bincount(source, folds.weights), 1.0)
+
+
+def test_a_row_of_weight_three_brings_its_copies_into_each_of_its_folds():
+    X, codes = small(30)
+    origin, share = np.repeat(np.arange(30), 2), np.tile([0.25, 0.75], 30)
+    rows = training_rows(X[origin], codes[origin], (2, 2), 2, weights=3 * share, origin=origin)
+    folds = read_folds(5, rows)
+    pieces = pd.DataFrame({"origin": folds.origin, "copy": folds.rows % 2, "weight": folds.weights})
+    by_copy = pieces.pivot(index="origin", columns="copy", values="weight").to_numpy()
+    np.testing.assert_allclose(by_copy[:, 1], 3 * by_copy[:, 0])
+    np.testing.assert_allclose(by_copy.sum(axis=1), by_copy.sum(axis=1).round(), atol=1e-9)
+    assert by_copy.sum() == pytest.approx(90)
+    assert not set(folds.origin[folds.pairs[0][0]]) & set(folds.origin[folds.pairs[0][1]])
+    assert len(by_copy) > 60, "most rows are in several folds"
 
 
 def test_given_folds_come_before_the_bag():
@@ -339,7 +406,7 @@ def test_a_generator_of_folds_is_read_once(estimator):
     scores = {name: model.fit(X, Y).scores_ for name, model in models.items()}
     assert scores["listed"] == scores["split"] == scores["generated"]
     assert models["generated"].cv is by["generated"]
-    with pytest.raises(ValueError, match="cv has no folds: .* a generator is read only once"):
+    with pytest.raises(ValueError, match="cv has no folds"):
         models["generated"].fit(X, Y)
 
 
@@ -393,9 +460,9 @@ def test_rows_of_weight_zero_leave_the_given_folds():
 @pytest.mark.parametrize(
     ("folds", "message"),
     [
-        ([(range(30), range(30, 61)), (range(30, 60), range(30))], "cv, fold 0 has row 60, but there are 60 rows"),
-        ([(range(30), range(30, 60)), (range(-30, 0), range(30))], "cv, fold 1 has row -30, but there are 60 rows"),
-        ([(range(30), range(30, 60)), (range(40), range(30))], "cv, fold 1 trains on row 0, which it holds out"),
+        ([(range(30), range(30, 61)), (range(30, 60), range(30))], "cv, fold 0 has row 60, .* 0 to 59"),
+        ([(range(30), range(30, 60)), (range(-30, 0), range(30))], "cv, fold 1 has row -30, .* 0 to 59"),
+        ([(range(30), range(30, 60)), (range(40), range(30))], "cv, fold 1 has row 0 both"),
         ([(range(30), range(30, 60)), (range(31, 60), range(31))], "cv holds row 30 out 2 times"),
         ([(range(30), range(30, 60)), (range(30, 60), [*range(30), 5])], "cv holds row 5 out 2 times"),
         ([(range(30), range(30, 60)), (range(30, 60), range(29))], "cv never holds row 29 out"),
@@ -690,6 +757,39 @@ def test_zero_parents_are_none():
     assert chained.graph_.edges
 
 
+def test_zero_parents_and_a_required_edge_are_this_edge():
+    rng = np.random.default_rng(0)
+    Y = np.repeat(rng.integers(0, 2, size=(300, 1)), 4, axis=1)
+    Y = np.where(rng.random((300, 4)) < 0.9, Y, 1 - Y)
+    for conditioning in ("auto", "input"):
+        settings = {"conditioning": conditioning, "max_parents": 0, "guard": 0, "required_edges": [("y0", "y3")]}
+        model = GBNC(NaiveBayes(), **settings).fit(rng.normal(size=(300, 1)), Y)
+        assert set(model.graph_.edges) == {("y0", "y3")}
+
+
+def test_required_edges_beyond_max_parents_survive_a_network_that_is_too_wide(monkeypatch):
+    rng = np.random.default_rng(0)
+    Y = np.repeat(rng.integers(0, 8, size=(1000, 1)), 7, axis=1)
+    Y = np.where(rng.random(Y.shape) < 0.5, Y, rng.integers(0, 8, size=Y.shape))
+    edges = [(f"y{k}", "y6") for k in range(3)]
+    monkeypatch.setattr("pmdc.scores.families.MAX_CELLS", 2**40)
+    model = GBNC(NaiveBayes(), conditioning="input", max_parents=1, required_edges=edges, memory_budget=2**20)
+    with pytest.warns(UserWarning, match="memory_budget.*max_parents=1"):
+        model.fit(rng.normal(size=(1000, 1)), Y)
+    assert model.structure_.parents["y6"] == {"y0", "y1", "y2"}
+
+
+def test_families_beyond_max_parents_have_small_tables():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, size=(1500, 13))
+    Y[:, 12] = rng.random(1500) < 1 / (1 + np.exp(-2 * (Y[:, :12] - 0.5).sum(axis=1)))
+    forbidden = [(f"y{j}", f"y{k}") for j in range(13) for k in range(12) if j != k]
+    model = GBNC(Logistic(), max_parents=1, conditioning="input", guard=0, forbidden_edges=forbidden)
+    model.fit(rng.normal(size=(1500, 1)), Y)
+    assert 2 ** (1 + len(model.structure_.parents["y12"])) == MAX_CELLS
+    assert max(len(parents) for parents in model.scores_["y12"]) == 9
+
+
 def test_required_inputs_do_not_count():
     X, Y = noise()
     edges = [("y0", "y5"), ("y1", "y5"), ("d0", "y5")]
@@ -707,7 +807,7 @@ def test_an_unseen_value_of_an_input_is_no_evidence(estimator):
     y = (rng.random(1000) < np.where(d == "a", 0.05, 0.95)).astype(int)
     X = pd.DataFrame({"x": rng.normal(size=1000), "d": d})
     model = GBNC(estimator, conditioning="input").fit(X, y)
-    with pytest.warns(UserWarning, match="Where it is an input, it counts as the average of the values seen"):
+    with pytest.warns(UserWarning, match="input.* average of the values seen"):
         answer = model.predict_proba(X[:50].assign(d="zz"))[:, 1]
     assert (answer < 0.2).all()
 

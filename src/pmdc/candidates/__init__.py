@@ -1,1 +1,1 @@
-"""Stage 3: which families are worth a score."""
+"""Stage 3: the candidate families of each class variable."""

@@ -1,8 +1,7 @@
-"""Families: a class variable's parents, and how each of them enters its local models.
+"""Families: the parents of a class variable, and how each of them enters its local models.
 
-Nodes are numbered: class variables first, then discrete features. A parent partitions the rows, so that each of its
-states has models of its own (the paper's way), or it is an input of the models, as the links of a chain use their
-predecessors.
+Nodes are numbered: class variables first, then discrete features. A parent either partitions the rows, so that each of
+its states has its own models (as in the paper), or is an input of the models (as in a classifier chain).
 """
 
 from __future__ import annotations
@@ -14,15 +13,7 @@ ParentSet = tuple[int, ...]
 
 
 class Family(NamedTuple):
-    """The parents of a class variable.
-
-    Attributes
-    ----------
-    partition : tuple of int
-        The parents that partition the rows, in increasing order.
-    inputs : tuple of int
-        The parents that are inputs of the models, in increasing order.
-    """
+    """The parents of a class variable: those that partition the rows and those that are inputs, each ascending."""
 
     partition: ParentSet
     inputs: ParentSet = ()
@@ -32,15 +23,15 @@ class Family(NamedTuple):
         return tuple(sorted((*self.partition, *self.inputs)))
 
     def classes(self, n_classes: int) -> ParentSet:
-        """The class variables among the parents."""
+        """Return the class variables among the parents."""
         return tuple(v for v in self.parents if v < n_classes)
 
     def divide_by(self, *nodes: int) -> Family:
-        """The family with more parents that partition the rows; inputs among them change sides."""
+        """Return the family in which these parents partition the rows, added or moved from the inputs."""
         return Family(_sorted({*self.partition, *nodes}), _sorted(set(self.inputs) - {*nodes}))
 
     def feed(self, *nodes: int) -> Family:
-        """The family with more inputs; parents among them that partition the rows change sides."""
+        """Return the family in which these parents are inputs, added or moved from the partition."""
         return Family(_sorted(set(self.partition) - {*nodes}), _sorted({*self.inputs, *nodes}))
 
     def without(self, *nodes: int) -> Family:
@@ -49,9 +40,9 @@ class Family(NamedTuple):
         )
 
     def coarser(self, ranking: Sequence[int]) -> Family | None:
-        """The family without the least informative parent that partitions the rows; None where none does.
+        """Return the family without the least informative parent of the partition; None if there is no partition.
 
-        Local models are shrunk towards those of this family, fall back on them, and start from them.
+        Local models are shrunk towards those of the coarser family, fall back on them, and start from them.
 
         Parameters
         ----------
@@ -64,23 +55,22 @@ class Family(NamedTuple):
 
 
 Task = tuple[int, Family]
-"""A class variable and its family."""
+"""A class variable and one of its families."""
 
 FamilyTable = dict[Family, float]
 """The scores of the families of one class variable."""
 
 
 def in_order(table: Mapping[Family, float]) -> FamilyTable:
-    """Return the same table, smaller families first, whatever the order in which they were scored."""
+    """Return the table sorted by family size, independent of the order in which families were scored."""
     return {family: table[family] for family in sorted(table, key=lambda f: (len(f.parents), len(f.inputs), f))}
 
 
 def best_per_class_set(table: Mapping[Family, float], n_classes: int) -> dict[ParentSet, Family]:
-    """For each set of class variables the best family: the choice of discrete features and of the conditioning.
+    """Return the best family for each set of class variables; of equal scores, the first in the table.
 
-    Discrete features are never children, and how a parent enters concerns no other family: neither closes a cycle. So
-    whichever serves a set of class variables best can be chosen before the search, and the search stays exact. Of
-    equals the first of the table is taken.
+    Discrete features are never children, and how a parent enters a family does not affect others: neither can close a
+    cycle. So both can be chosen before the search of the structure, which stays exact.
     """
     best: dict[ParentSet, Family] = {}
     for family, score in table.items():

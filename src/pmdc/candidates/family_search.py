@@ -1,7 +1,6 @@
-"""The families of all class variables that are worth a score, where parents may partition the rows or be inputs.
+"""Heuristic search for candidate families where parents may partition the rows or be inputs.
 
-Each set of class variables stands for several families (`families`); the best of them is what the search of the
-structure chooses from.
+Several families share a set of class variables (see `families`); the structure search uses the best of them.
 """
 
 from __future__ import annotations
@@ -21,39 +20,39 @@ from pmdc.candidates.rules import ParentRules
 CONDITIONING = ("partition", "input", "auto")
 
 _MAX_CHANGES = 4
-"""The most features that change sides, one after the other."""
+"""Maximal number of changes of the discrete features of a class variable."""
 
 _EXHAUSTIVE_LIMIT = 80
-"""All conditionings of all sets of class variables are tried where they are no more than this."""
+"""All conditionings of all sets of class variables are tried if there are at most this many."""
 
 _EXTRA_INPUTS = 2
-"""The class variables that each round of more inputs tries."""
+"""Number of class variables that each round of additional inputs tries."""
 
 _FEATURES_TRIED = 16
-"""The most features that each round of changes tries."""
+"""Maximal number of features that each round of changes tries."""
 
 
 class Judge(Protocol):
-    """What scores families and says which are worth it."""
+    """Scores families and decides which to keep."""
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
-        """Score some families, and those that their scores need."""
+        """Return the scores of families, and of those that these scores depend on."""
 
     def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
-        """Whether a family, the best of some, scores better than another by more than chance would bring."""
+        """Return whether a family, the best of `among`, scores significantly better than another."""
 
     def accepted(self, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
-        """The families of a table that are worth their parents."""
+        """Return the families of a table that the guard accepts."""
 
     def hopeless(self, child: int, family: Family, bound: float) -> bool:
-        """Whether a family cannot be better than a subset with this score: the Lemma."""
+        """Return whether a family cannot score better than a subset with this score (the Lemma)."""
 
     def affordable(self, child: int, family: Family) -> bool:
-        """Whether a family with many inputs is not too wide for inference."""
+        """Return whether the conditional table of a family is small enough for prediction."""
 
 
 class Best(NamedTuple):
-    """What a set of class variables has found so far."""
+    """The best family of a set of class variables so far."""
 
     accepted: bool
     score: float
@@ -61,7 +60,7 @@ class Best(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What the search has found: for each class variable the families scored, and those not believed."""
+    """Result of the search: for each class variable the scored families, and those that were discarded."""
 
     tables: list[FamilyTable]
     discarded: list[set[Family]]
@@ -69,32 +68,33 @@ class Scored(NamedTuple):
 
 @dataclass
 class FamilySearch:
-    """Search the families of all class variables that are worth a score, where parents may be inputs.
+    """Search for candidate families of all class variables, where parents may be inputs.
 
-    All conditionings of all parents are too many to be tried: 2 for each class variable in a set, 3 for each discrete
-    feature. So
+    There are too many conditionings to try them all: 2 for each class variable in a set, 3 for each discrete feature.
+    So the search has four steps:
 
-    1. *Discrete features, without class variables.* From the better of two, no feature and all features as inputs
-       (binary relevance), one feature at a time changes sides - partition the rows by it, make it an input, leave it
-       out - as long as the score rises, at most 4 times; each time the 16 features are tried that tell most of the
-       class variable.
-    2. *Class variables, level by level.* A set is tried as the best family of its best subset plus the member that is
-       missing, in either conditioning. Where all conditionings of all sets of a class variable are no more than 80, all
-       are tried. Only sets grow whose families were worth their parents: a set is left out if one of its subsets with a
-       member less was not accepted. The features stay as found in 1.
-    3. *More inputs.* Inputs do not count towards `max_parents`: the best family of as many class variables as that
-       grows by one class variable after the other as an input, each time the better of the two that score best as the
-       only one, as long as the score rises.
-    4. *A chain.* All class variables before it in the order of the columns as inputs, with the features as found in 1,
-       and with all of them as inputs.
+    1. *Discrete features.* Start from no features or all features as inputs (binary relevance), whichever scores
+       better. Change one feature at a time - partition, input, or left out - as long as the score rises, at most 4
+       times. Each round tries the 16 most informative features.
+    2. *Class variables, level by level.* Extend the best family of the best subset by the missing member, both as a
+       partition and as an input. If all conditionings of all sets are at most 80, try all. Otherwise skip a set if one
+       of its subsets with one member less was not accepted. The features stay as found in step 1.
+    3. *More inputs.* Inputs do not count towards `max_parents`. Extend the best family of that size by one class
+       variable at a time as an input, as long as the score rises. Each round tries the two that score best alone.
+    4. *A chain.* All class variables that precede it in column order as inputs, with the features of step 1 and with
+       all features as inputs.
+
+    Steps 3 and 4 offer only families with a small conditional table (`Judge.affordable`).
 
     Parameters
     ----------
     rules : one `ParentRules` for each class variable
-    uncut : the same before `max_candidates` took some parents away, for the chain
+    uncut : the same before `max_candidates` removed some parents, for the chain
     judge : Judge
     both : bool
-        Whether parents may partition the rows, or are inputs always.
+        Whether parents may partition the rows; otherwise they are always inputs.
+    beyond : bool
+        Whether inputs may exceed `max_parents` (steps 3 and 4).
     ranking : for each class variable its possible parents, the most informative first
     progress : called with a line of text after each step
     """
@@ -103,6 +103,7 @@ class FamilySearch:
     uncut: Sequence[ParentRules]
     judge: Judge
     both: bool
+    beyond: bool
     ranking: Sequence[Sequence[int]]
     progress: Callable[[str], None] = lambda message: None
     tables: list[FamilyTable] = field(init=False)
@@ -117,12 +118,13 @@ class FamilySearch:
     def run(self) -> Scored:
         features = self.settle_features()
         self.score_levels(features)
-        self.grow_inputs()
-        self.score_chains(features)
+        if self.beyond:
+            self.grow_inputs()
+            self.score_chains(features)
         return Scored(self.tables, self.discarded)
 
     def _score(self, tasks: Sequence[Task]) -> None:
-        """Score families; they, and what their scores need, become candidates."""
+        """Score families and add them, and those that their scores depend on, to the tables."""
         for (child, family), value in self.judge.score(list(dict.fromkeys(tasks))).items():
             if self.uncut[child].required <= set(family.parents):
                 self.tables[child][family] = value
@@ -130,7 +132,7 @@ class FamilySearch:
             self._judge(rule)
 
     def _judge(self, rule: ParentRules) -> None:
-        """Find the best family of each set of class variables: of those accepted, if there are any."""
+        """Find the best family of each set of class variables, accepted ones before others."""
         table = self.tables[rule.child]
         accepted = self.judge.accepted(rule.child, table, self.discarded[rule.child])
         best = self._best[rule.child] = {}
@@ -141,7 +143,7 @@ class FamilySearch:
                 best[classes] = found
 
     def settle_features(self) -> list[Family]:
-        """Choose the features of each class variable and how they enter."""
+        """Choose the discrete features of each class variable and how they enter."""
         self._score([(rule.child, family) for rule in self.rules for family in (rule.least(), rule.everything())])
         best = [
             rule.everything() if self.judge.exceeds(rule.child, rule.everything(), rule.least(), 1) else rule.least()
@@ -163,7 +165,7 @@ class FamilySearch:
         return best
 
     def _improve(self, child: int, changes: Sequence[Family], best: list[Family]) -> bool:
-        """Replace the best family of a class variable by the best of some changes, if that is more than luck."""
+        """Replace the best family of a class variable by the best change if it is significantly better."""
         top = max(changes, key=self.tables[child].__getitem__, default=best[child])
         if top == best[child] or not self.judge.exceeds(child, top, best[child], len(changes)):
             return False
@@ -171,11 +173,11 @@ class FamilySearch:
         return True
 
     def _features(self, rule: ParentRules) -> list[int]:
-        """The discrete features that may be parents, the most informative first."""
+        """Return the discrete features that may be parents, the most informative first."""
         return [v for v in self.ranking[rule.child] if v >= rule.n_classes and v in rule.allowed]
 
     def _changes(self, rule: ParentRules, family: Family) -> list[Family]:
-        """The families in which one feature has changed sides."""
+        """Return the families in which one feature enters differently."""
         found: list[Family] = []
         features = [v for v in family.partition if v >= rule.n_classes]
         for v in self._features(rule)[:_FEATURES_TRIED]:
@@ -188,7 +190,7 @@ class FamilySearch:
         return found
 
     def score_levels(self, features: Sequence[Family]) -> None:
-        """Score the sets of class variables within the limits, in one conditioning or another."""
+        """Score the sets of class variables within the limits (step 2)."""
         rules = [rule.classes_alone() for rule in self.rules]
         for level in range(max(rule.max_size() for rule in rules) + 1):
             tasks: list[Task] = []
@@ -201,7 +203,7 @@ class FamilySearch:
                         families = self._conditionings(rule, features[rule.child], classes)
                         kept = [(rule.child, f) for f in families if not self.judge.hopeless(rule.child, f, bound)]
                         tasks += kept
-                        if not kept:  # larger sets may be worth their penalty, whatever this one's is
+                        if not kept:  # a penalty may fall with size: do not rule out larger sets
                             self._spared[rule.child].add(classes)
             tell_phase(f"scoring parent sets of size {level}")
             self._score(tasks)
@@ -212,7 +214,7 @@ class FamilySearch:
                 )
 
     def _pruned(self, rule: ParentRules, classes: ParentSet) -> bool:
-        """Whether a subset with a member less was not accepted, or left out for this reason."""
+        """Return whether a subset with one member less was not accepted or not tried."""
         if self._exhaustive(rule):
             return False
         best, spared = self._best[rule.child], self._spared[rule.child]
@@ -220,7 +222,7 @@ class FamilySearch:
         return any(s not in spared and not (s in best and best[s].accepted) for s in subsets)
 
     def _exhaustive(self, rule: ParentRules) -> bool:
-        """Whether all conditionings of all sets can be tried."""
+        """Return whether all conditionings of all sets can be tried."""
         ways = 2 if self.both else 1
         free, needed = len(rule.optional), len(rule.required)
         sizes = range(rule.max_size() - needed + 1)
@@ -235,7 +237,7 @@ class FamilySearch:
         best = self._best[rule.child]
         subsets = [(tuple(v for v in classes if v != gone), gone) for gone in classes]
         known = [(best[s], gone) for s, gone in subsets if s in best]
-        if not known:  # the least that is allowed, which has no subset
+        if not known:  # the smallest allowed set has no subset
             return [features.feed(*classes), features.divide_by(*classes)]
         top, gone = max(known, key=lambda pair: pair[0].score)
         return [top.family.divide_by(gone), top.family.feed(gone)]
@@ -246,11 +248,11 @@ class FamilySearch:
         return max((best[s].score for s in subsets if s in best), default=-np.inf)
 
     def grow_inputs(self) -> None:
-        """Add inputs to the best families that have all class variables that `max_parents` allows."""
+        """Add inputs beyond `max_parents` to the best families of that size (step 3)."""
         tops: dict[int, Family] = {}
         for rule in (rule.classes_alone() for rule in self.rules):
             full = [best for classes, best in self._best[rule.child].items() if len(classes) == rule.max_size()]
-            if rule.max_parents and any(best.accepted for best in full):
+            if any(best.accepted for best in full):
                 tops[rule.child] = max(full, key=lambda best: best[:2]).family
         while tops:
             more = {}
@@ -272,16 +274,16 @@ class FamilySearch:
             tops = grown
 
     def _by_score(self, child: int) -> list[int]:
-        """The class variables that may be parents, those first that score best as the only one."""
+        """Return the class variables that may be parents, sorted by their scores as the only one."""
         rule = self.rules[child]
         best, needed = self._best[child], [v for v in rule.required if v < rule.n_classes]
         alone = {v: best.get(tuple(sorted({*needed, v}))) for v in rule.optional if v < rule.n_classes}
         return sorted(alone, key=lambda v: -np.inf if (own := alone[v]) is None else own.score, reverse=True)
 
     def score_chains(self, features: Sequence[Family]) -> None:
-        """Score, for each class variable, all those before it as inputs."""
+        """Score for each class variable the family with all preceding ones as inputs (step 4)."""
         tasks = []
-        for rule in self.uncut if self.rules[0].max_parents else ():
+        for rule in self.uncut:
             before = [v for v in rule.optional if v < rule.child]
             for base in dict.fromkeys([features[rule.child], rule.everything()]):
                 family = base.feed(*before)

@@ -1,7 +1,7 @@
-"""Parent sets where all parents partition the rows, the paper's way: level by level (Algorithm 3).
+"""Parent sets where all parents partition the rows, as in the paper: level by level (Algorithm 3).
 
-The scores of all subsets are known when a set comes up, so that pruning can spare its local models. All local models of
-a level are independent of each other.
+When a set is visited, the scores of all its subsets are known, so pruning can skip its local models. The local models
+of a level are independent of each other.
 """
 
 from __future__ import annotations
@@ -14,25 +14,23 @@ from pmdc.candidates.pruning import ScoreTable, make_pruning
 from pmdc.candidates.rules import ParentRules
 
 Score = Callable[[Sequence[Task]], dict[Task, float]]
-"""Scores many families at once, and those that they need; in parallel if it likes."""
+"""Scores many families at once, and those that their scores depend on."""
 
 
 def restrict(rules: Sequence[ParentRules], limit: int, score: Score, inputs: bool) -> list[ParentRules]:
-    """Keep fewer possible parents, so that all class variables together have at most `limit` parent sets.
+    """Remove possible parents so that all class variables together have at most `limit` parent sets.
 
-    Every class variable gets an equal share of the limit. Its possible parents are ranked by the score that each
-    has as the only one (beside the required ones), and the longest head of this ranking whose sets fit into the
-    share is kept. With `inputs` parents are ranked as inputs, otherwise by what they gain as partition.
+    Every class variable gets an equal share of the limit. Its possible parents are ranked by their scores as the only
+    parent (beside required ones), as inputs or as partitions, and as many as fit into the share are kept.
     """
     share = limit // len(rules)
     if share < 1:
         raise ValueError(
-            f"max_candidates={limit} leaves no parent set to some of the {len(rules)} class variables: "
-            f"it must be at least {len(rules)}."
+            f"max_candidates={limit} must be at least {len(rules)}: each class variable needs one parent set."
         )
     kept: list[ParentRules] = []
     for rule in rules:
-        # Parents that no set can take (their kind has no room) are not worth a score.
+        # Do not score parents that no set can contain because their kind has reached its limit.
         size = len(rule.required) + 1
         singles = list(rule.sets(size)) if size <= rule.max_size() else []
         families = [Family((), parents) if inputs else Family(parents) for parents in singles]
@@ -53,7 +51,7 @@ def score_parent_sets(
     prune: str | None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> list[FamilyTable]:
-    """S(Y, D) of all parent sets that pruning leaves: Algorithm 3, and Algorithm 2 with ``prune=None``.
+    """Compute S(Y, D) of all parent sets that pruning leaves: Algorithm 3, and Algorithm 2 with ``prune=None``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which parent sets need no score (the Lemma and the Definition of the appendix)."""
+"""Pruning of parent sets: the Lemma and the Definition of the paper's appendix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ScoreTable = dict[ParentSet, float]
 
 
 class NoPruning:
-    """Every set is scored."""
+    """No pruning: every set is scored."""
 
     def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
         return list(sets)
@@ -32,14 +32,13 @@ class NoPruning:
 class LemmaPruning(NoPruning):
     """The Lemma of the appendix: discard D' when a subset D has S(Y, D) >= -pen(D').
 
-    C(Y, D') <= 0, so S(Y, D') <= -pen(D') <= S(Y, D), and D can stand wherever D' does without closing a
-    cycle: the optimum is preserved. Nothing is assumed of the penalty, each set is compared with its own, and
-    subsets that break a required edge are never visited, so they cannot prune.
+    C(Y, D') <= 0, so S(Y, D') <= -pen(D') <= S(Y, D), and D can replace D' without closing a cycle: the optimum is
+    preserved, for any penalty. Subsets that lack a required edge are never visited, so they cannot prune.
     """
 
     rules: Sequence[ParentRules]
     best: dict[tuple[int, ParentSet], float] = field(default_factory=dict)
-    """Greatest score among the subsets of a set, itself included."""
+    """The greatest score among the subsets of a set, including itself."""
 
     def _best_subset(self, child: int, parents: ParentSet) -> float:
         required = self.rules[child].required
@@ -60,10 +59,10 @@ class LemmaPruning(NoPruning):
 
 @dataclass
 class DefinitionPruning(NoPruning):
-    """The paper's refinement, read literally (Definition and Algorithm 3): a heuristic.
+    """The paper's refinement taken literally (Definition and Algorithm 3): a heuristic.
 
-    When the best subset D* of D' has S(Y, D*) >= -pen(D'), all supersets of D* are discarded, not only D' and
-    its supersets. A superset of D* that is none of D' may have had the greatest score: the optimum can be lost.
+    When the best subset D* of D' has S(Y, D*) >= -pen(D'), all supersets of D* are discarded, not only those of D'.
+    One of the others may have the greatest score: the optimum can be lost.
     """
 
     rules: Sequence[ParentRules]
@@ -96,6 +95,6 @@ PRUNING = ("lemma", "definition", None)
 
 
 def make_pruning(prune: str | None, rules: Sequence[ParentRules]) -> NoPruning:
-    """Make what says which sets are scored."""
+    """Return the pruning of this name."""
     check_choice("prune", prune, PRUNING)
     return NoPruning() if prune is None else LemmaPruning(rules) if prune == "lemma" else DefinitionPruning(rules)

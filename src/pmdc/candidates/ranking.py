@@ -1,4 +1,4 @@
-"""How informative each possible parent is of each class variable, before anything is fitted."""
+"""Ranking of possible parents by mutual information, before anything is fitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pmdc.table.rows import TrainingRows
 
 
 def rank_parents(rows: TrainingRows) -> list[list[int]]:
-    """For each class variable all other nodes by falling mutual information, features aside; ties by number."""
+    """Return for each class variable all other nodes by decreasing mutual information; ties by number."""
     weights = rows.weights / rows.weights.sum()
     ranking = []
     for child in range(rows.n_classes):
@@ -24,4 +24,4 @@ def _mutual_information(rows: TrainingRows, one: int, other: int, weights: np.nd
     cells = np.bincount(pair, weights=weights, minlength=rows.sizes[one] * rows.sizes[other])
     joint = cells.reshape(rows.sizes[one], rows.sizes[other])
     independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    return round(float(rel_entr(joint, independent).sum()), 12)  # equal but for rounding is equal
+    return round(float(rel_entr(joint, independent).sum()), 12)  # so that rounding does not break ties

@@ -1,4 +1,4 @@
-"""Which parent sets a class variable may have: limits, required and forbidden edges.
+"""The parent sets that a class variable may have: limits, required and forbidden edges.
 
 Nodes are numbered: class variables first, then discrete features. A parent set is the sorted tuple of its nodes.
 """
@@ -18,7 +18,7 @@ from pmdc.candidates.families import Family, ParentSet
 
 @dataclass(frozen=True)
 class ParentRules:
-    """Which parent sets one class variable may have: F^Y in the paper.
+    """The parent sets that one class variable may have: F^Y in the paper.
 
     Attributes
     ----------
@@ -26,11 +26,11 @@ class ParentRules:
     n_classes : int
         Nodes below this number are class variables, the others discrete features.
     optional : tuple of int
-        The nodes that may be parents, best first where they were ranked.
+        The nodes that may be parents, best first if they are ranked.
     required : frozenset of int
-        The nodes that must be.
+        The nodes that must be parents.
     max_parents, max_discrete_parents : int
-        Most class variables and most discrete features in a set.
+        Maximal number of class variables and of discrete features in a set.
     """
 
     child: int
@@ -45,12 +45,12 @@ class ParentRules:
         return [v for v in ordered if v < self.n_classes], [v for v in ordered if v >= self.n_classes]
 
     def _room(self) -> tuple[int, int]:
-        """How many optional class variables and discrete features fit beside the required ones."""
+        """Return how many optional class variables and discrete features fit beside the required ones."""
         classes, features = self._split(self.required)
         return self.max_parents - len(classes), self.max_discrete_parents - len(features)
 
     def count(self) -> int:
-        """The number of parent sets, without listing them."""
+        """Return the number of parent sets, without listing them."""
         counts = []
         for nodes, room in zip(self._split(self.optional), self._room(), strict=True):
             counts.append(sum(math.comb(len(nodes), size) for size in range(room + 1)))
@@ -62,7 +62,7 @@ class ParentRules:
         return len(self.required) + min(room, len(classes)) + min(feature_room, len(features))
 
     def sets(self, size: int) -> Iterator[ParentSet]:
-        """The parent sets with this many nodes, class variables before features, in lexicographic order."""
+        """Yield the parent sets with this many nodes, class variables before features, in lexicographic order."""
         classes, features = self._split(self.optional)
         room, feature_room = self._room()
         free = size - len(self.required)
@@ -72,7 +72,7 @@ class ParentRules:
                     yield tuple(sorted(chain(self.required, chosen, chosen_features)))
 
     def keep(self, optional: Sequence[int]) -> ParentRules:
-        """The same rules with fewer optional parents."""
+        """Return the same rules with fewer optional parents."""
         return replace(self, optional=tuple(optional))
 
     @property
@@ -81,20 +81,20 @@ class ParentRules:
         return self.required | set(self.optional)
 
     def classes_alone(self) -> ParentRules:
-        """The same rules for the class variables among the parents alone."""
+        """Return the same rules with class variables as the only parents."""
         required, _ = self._split(self.required)
         return replace(self, optional=tuple(self._split(self.optional)[0]), required=frozenset(required))
 
     def least(self) -> Family:
-        """The parents that the class variable must have, as inputs."""
+        """Return the family with the required parents as inputs."""
         return Family((), tuple(sorted(self.required)))
 
     def everything(self) -> Family:
-        """The same with all discrete features that may be parents: binary relevance."""
+        """Return the same with all allowed discrete features as inputs: binary relevance."""
         return self.least().feed(*self._split(self.optional)[1])
 
     def without_classes(self, conditioning: str) -> list[Family]:
-        """The families without class variables that C is chosen for."""
+        """Return the families without class variables by which C is chosen."""
         if conditioning == "partition":
             return [Family(())]
         both = (self.everything(), self.least())
@@ -102,7 +102,7 @@ class ParentRules:
 
 
 def with_parent(family: Family, parent: int, conditioning: str) -> list[Family]:
-    """The families with one parent more, in either conditioning that is wanted."""
+    """Return the families with one more parent, in each conditioning that is allowed."""
     found = []
     if conditioning != "partition":
         found.append(family.feed(parent))
@@ -112,7 +112,7 @@ def with_parent(family: Family, parent: int, conditioning: str) -> list[Family]:
 
 
 def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> int:
-    """An upper bound on the local models to be fitted: no set has more parts than configurations or rows."""
+    """Return an upper bound on the local models to fit: a set has no more parts than configurations or rows."""
     total = 0
     for rule in rules:
         for size in range(len(rule.required), rule.max_size() + 1):
@@ -130,48 +130,37 @@ def parent_rules(
     forbidden_edges: Iterable[tuple[str, str]] | None,
     inputs: bool = False,
 ) -> list[ParentRules]:
-    """One `ParentRules` for each class variable; complains of edges that no network can obey.
+    """Return one `ParentRules` for each class variable; raise an error for edges that no network can have.
 
-    Where parents may be `inputs`, required ones may be more than the limits.
+    If parents may be `inputs`, more may be required than the limits allow.
     """
     nodes = {name: i for i, name in enumerate([*class_names, *discrete_names])}
     required = _parents(required_edges, "required_edges", class_names, nodes, continuous_names)
     forbidden = _parents(forbidden_edges, "forbidden_edges", class_names, nodes, continuous_names)
-    names = list(nodes)
+    names, n_classes = list(nodes), len(class_names)
     for child, name in enumerate(class_names):
         both = required[child] & forbidden[child]
         if both:
             raise ValueError(
-                f"the edge ({names[min(both)]!r}, {name!r}) is in required_edges and in forbidden_edges: "
-                "take it out of one of them."
+                f"the edge ({names[min(both)]!r}, {name!r}) is both in required_edges and in forbidden_edges: remove "
+                "it from one of them."
             )
     _refuse_cycle(required, names)
     rules = []
     for child, name in enumerate(class_names):
-        for limit, argument, members in (
-            (max_parents, "max_parents", {v for v in required[child] if v < len(class_names)}),
-            (
-                max_discrete_parents,
-                "max_discrete_parents",
-                {v for v in required[child] if v >= len(class_names)},
-            ),
+        n_required = sum(v < n_classes for v in required[child])
+        for argument, limit, number in (
+            ("max_parents", max_parents, n_required),
+            ("max_discrete_parents", max_discrete_parents, len(required[child]) - n_required),
         ):
-            if len(members) > limit and not inputs:
+            if number > limit and not inputs:
                 raise ValueError(
-                    f"required_edges give {name!r} {len(members)} parents of one kind, more than {argument}={limit}: "
-                    f"raise {argument} or require fewer."
+                    f"required_edges give {name!r} {number} parents, more than {argument}={limit}: raise {argument} "
+                    "or require fewer edges."
                 )
         optional = tuple(v for v in range(len(nodes)) if v != child and v not in required[child] | forbidden[child])
-        rules.append(
-            ParentRules(
-                child,
-                len(class_names),
-                optional,
-                frozenset(required[child]),
-                max(max_parents, sum(v < len(class_names) for v in required[child])),
-                max_discrete_parents,
-            )
-        )
+        limits = max(max_parents, n_required), max_discrete_parents
+        rules.append(ParentRules(child, n_classes, optional, frozenset(required[child]), *limits))
     return rules
 
 
@@ -182,21 +171,20 @@ def _parents(
     if edges is None:
         return parents
     if isinstance(edges, str) or not isinstance(edges, Iterable) or iter(edges) is edges:
-        raise ValueError(f"{argument}={edges!r}: give a list of pairs (parent, child) of names.")
+        raise ValueError(f"{argument}={edges!r} must be a list of (parent, child) pairs of names.")
     for edge in edges:
         if not isinstance(edge, (tuple, list)) or len(edge) != 2 or not all(isinstance(end, str) for end in edge):
-            raise ValueError(f"{argument} holds {edge!r}: give pairs (parent, child) of names.")
+            raise ValueError(f"{argument} contains {edge!r}, which is not a (parent, child) pair of names.")
         parent, child = edge
         if child not in class_names:
-            where = "a feature, and features are never children" if child in nodes or child in continuous else None
-            raise ValueError(
-                f"{argument}: ({parent!r}, {child!r}) points to {child!r}, which is "
-                + (f"{where}." if where else f"no class variable{suggest(child, class_names)}")
-            )
+            is_feature = child in nodes or child in continuous
+            reason = "a feature; edges point to class variables only." if is_feature else "not a class variable"
+            hint = "" if is_feature else suggest(child, class_names)
+            raise ValueError(f"{argument}: ({parent!r}, {child!r}) points to {child!r}, which is {reason}{hint}")
         if parent in continuous and parent not in nodes:
             raise ValueError(
-                f"{argument}: {parent!r} is a continuous feature; these go into every local model and are not edges. "
-                "Name class variables and discrete features only."
+                f"{argument}: {parent!r} is a continuous feature. Every local model has all continuous features, so "
+                "they have no edges: name only class variables and discrete features."
             )
         if parent not in nodes:
             raise ValueError(
@@ -214,4 +202,4 @@ def _refuse_cycle(required: Sequence[set[int]], names: Sequence[str]) -> None:
         TopologicalSorter(dict(enumerate(required))).prepare()
     except CycleError as error:
         cycle = " -> ".join(repr(names[v]) for v in error.args[1])
-        raise ValueError(f"required_edges form the cycle {cycle}, which no DAG has: take one edge out.") from None
+        raise ValueError(f"required_edges contain the cycle {cycle}: remove one of these edges.") from None

@@ -1,8 +1,8 @@
 """Local models P(Y | pi, x), one for each configuration pi of a parent set, and the engines that fit them.
 
-`registry.py` chooses the engine of an estimator, `protocols.py` says what a learner does and may do, `tasks.py` what is
-fitted. `logistic/` and `naive_bayes/` fit all configurations together, `clones.py` clones any scikit-learn classifier
-for each.
+`registry.py` chooses the engine of an estimator, `protocols.py` defines learners and their capabilities, `tasks.py`
+what they fit. `logistic/` and `naive_bayes/` fit all configurations together; `clones.py` clones any scikit-learn
+classifier for each. `validation.py` deals rows into folds and chooses C.
 """
 
 from pmdc.learners.logistic import Logistic

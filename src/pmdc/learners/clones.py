@@ -33,7 +33,7 @@ class PartModel:
     classifier: Any | None
 
     def log_proba(self, X: Floats, smooth: bool) -> Floats:
-        """log-probabilities of the part's own states."""
+        """Return the log-probabilities of the states seen in the part."""
         if self.classifier is None:
             return np.broadcast_to(np.log(self.frequencies), (len(X), len(self.states)))
         log_proba = _predict_log_proba(self.classifier, X, len(self.states))
@@ -64,7 +64,7 @@ class EstimatorModels(LocalModels):
 
 
 def random_states(estimator: BaseEstimator | None) -> dict[str, Any]:
-    """Every `random_state` of an estimator, nested ones included."""
+    """Return every `random_state` of an estimator, including nested ones."""
     parameters = [] if estimator is None else sorted(estimator.get_params(deep=True).items())
     return {name: value for name, value in parameters if name.split("__")[-1] == "random_state"}
 
@@ -77,14 +77,14 @@ class EstimatorLearner(LocalLearner):
     estimator : scikit-learn classifier or None
         Cloned for each part; None fits the frequencies of the states alone.
     inputs : Features
-        Continuous and discrete inputs of the training rows. Without any, the frequencies of the states are all there
-        is to learn, whatever the estimator.
+        Continuous and discrete inputs of the training rows. Without any, the frequencies of the states are fitted,
+        whatever the estimator.
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input; the estimator sees them as indicators.
     options : Options, optional
-        Weights are handed to the estimator only if they were given. Each clone's random state depends on its class
-        variable, parent set and part alone, never on the order of the work.
+        Weights are passed to the estimator only if the user gave them. The random state of a clone depends only on its
+        class variable, parent set and part, not on the order of the work.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class EstimatorLearner(LocalLearner):
         options = options or Options()
         if estimator is not None and not hasattr(estimator, "predict_proba"):
             raise TypeError(
-                f"estimator={estimator!r} has no predict_proba: a local model must give probabilities. Choose "
-                "another classifier or wrap it in sklearn.calibration.CalibratedClassifierCV."
+                f"estimator={estimator!r} has no predict_proba, which local models need. Choose another classifier or "
+                "wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
         if estimator is not None and options.weighted and not has_fit_parameter(estimator, "sample_weight"):
             raise TypeError(
-                f"sample_weight was given, but fit of estimator={estimator!r} does not take it. Choose another "
-                "classifier (weights are not passed into a Pipeline) or leave the weights out."
+                f"sample_weight was given, but fit of estimator={estimator!r} does not accept it (a Pipeline never "
+                "gets weights). Choose another classifier or omit the weights."
             )
         self.prepare: Preparation = Indicators(sizes)
         self.X = self.prepare(inputs)
@@ -125,16 +125,19 @@ class EstimatorLearner(LocalLearner):
         models = [model for model, _ in self._fit_parts(task)]
         return EstimatorModels(task.n_states, models, self.smooth, self._joining(task))
 
-    def on(self, rows: Codes) -> Self:
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
         other = copy(self)
-        other.X, other.sample_weight = self.X[rows], self.sample_weight[rows]
+        other.X, other.sample_weight = (
+            self.X[rows],
+            self.sample_weight[rows] if sample_weight is None else sample_weight,
+        )
         return other
 
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> None:
         return None
 
     def design(self, task: LocalTask) -> Floats:
-        """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
+        """Return all inputs of the training rows: those of the learner, and the parents that are inputs."""
         return self.X if task.input_codes is None else self._joining(task)(self.X, task.input_codes)
 
     def _joining(self, task: LocalTask) -> IndicatorsBehind:
@@ -153,7 +156,7 @@ class EstimatorLearner(LocalLearner):
         if failures:
             warnings.warn(
                 f"{type(self.estimator).__name__} could not be fitted on {len(failures)} of {len(fitted)} parts of "
-                f"the rows (the first time: {failures[0]}). There the frequencies of the states are used.",
+                f"the rows (first error: {failures[0]}). The frequencies of the states are used there.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -177,8 +180,8 @@ class EstimatorLearner(LocalLearner):
                 fitted = replace(model, classifier=classifier)
                 return fitted, self._weighted_log_likelihood(fitted, X, codes, weights)
             except (ValueError, FloatingPointError) as error:
-                # Too few rows for this estimator (folds, neighbours, variances, ...): the part keeps its
-                # frequencies. With all rows in one part there is nothing to blame but the estimator or the table.
+                # A part may have too few rows for the estimator: it gets the frequencies. If the rows are not
+                # partitioned, the error comes from the estimator or the table.
                 if not task.partition.parents:
                     raise
                 failures.append(str(error).splitlines()[0])
@@ -186,13 +189,13 @@ class EstimatorLearner(LocalLearner):
 
     @staticmethod
     def _key(task: LocalTask, number: int) -> tuple[int, ...]:
-        """What the random state of a clone depends on."""
+        """Return what the random state of a clone depends on."""
         behind = (*task.inputs, len(task.inputs)) if task.inputs else ()
         return (task.child, *task.partition.parents, number, *behind)
 
     def _weighted_log_likelihood(self, model: PartModel, X: Floats, codes: Codes, weights: Floats) -> float:
         own = model.log_proba(X, self.smooth)[np.arange(len(codes)), codes]
-        if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
+        if not self.smooth:  # scores stay finite, as in scikit-learn's log_loss and so in the paper
             own = np.maximum(own, TINY)
         return float(np.dot(weights, own))
 
@@ -212,14 +215,13 @@ class ForestLearner(EstimatorLearner, OutOfBag):
         some = copy(self)
         some.estimator = clone(self.estimator).set_params(oob_score=True)
         out, answered = np.full(len(task.codes), -np.inf), np.ones(len(task.codes), dtype=bool)
-        # A member that has seen every row, or none, is nothing to be told of here.
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
             warnings.filterwarnings("ignore", message="invalid value encountered in divide")
             models = some.fit(task).models
         for (_, rows), model in zip(rows_by_part(task.partition.part), models, strict=True):
             place = np.searchsorted(model.states, task.codes[rows])
-            if model.classifier is None:  # frequencies: leave the row out of them
+            if model.classifier is None:  # the frequencies without the row
                 weights = self.sample_weight[rows]
                 own, total = model.frequencies[place] * model.weight - weights, model.weight - weights
                 with np.errstate(divide="ignore", invalid="ignore"):
@@ -238,14 +240,14 @@ class ForestLearner(EstimatorLearner, OutOfBag):
 
 
 def accepts_forest(estimator: Any, sizes: Sequence[int]) -> bool:
-    """Whether the estimator is an ensemble that can say what the members without a row think of it."""
+    """Return whether the estimator is an ensemble with out-of-bag predictions."""
     parameters = estimator.get_params(deep=False)
     return "oob_score" in parameters and bool(parameters.get("bootstrap"))
 
 
 def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
-    """Logarithms from the classifier itself where it has them: they do not underflow."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # zeros are meant, and what is no number is found below
+    """Return log-probabilities, from `predict_log_proba` if possible since it does not underflow."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # zeros are allowed, NaN is checked below
         if hasattr(classifier, "predict_log_proba"):
             log_proba = np.asarray(classifier.predict_log_proba(X), dtype=float)
         else:
@@ -253,8 +255,8 @@ def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
     name = type(classifier).__name__
     if log_proba.shape != (len(X), n_states):
         raise TypeError(
-            f"{name} answered probabilities of shape {log_proba.shape} for {len(X)} rows and {n_states} states: it "
-            f"must be ({len(X)}, {n_states}). Choose another estimator."
+            f"{name} returned probabilities of shape {log_proba.shape} instead of ({len(X)}, {n_states}). Choose "
+            "another estimator."
         )
     if np.isnan(log_proba).any():
         raise FloatingPointError(
@@ -264,7 +266,7 @@ def _predict_log_proba(classifier: Any, X: Floats, n_states: int) -> Floats:
     error = np.abs(total - 1.0)
     if (error > 1e-3).any():
         raise TypeError(
-            f"{name} answered probabilities that sum to {total[error.argmax()].item():g} instead of 1. Choose another "
+            f"{name} returned probabilities that sum to {total[error.argmax()].item():g} instead of 1. Choose another "
             "estimator."
         )
     return log_proba - np.log(total) if (error > 1e-12).any() else log_proba

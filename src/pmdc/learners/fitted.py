@@ -1,4 +1,4 @@
-"""Whether the numbers of fitted models fit together, for models that come from a file."""
+"""Consistency checks of fitted models that were read from a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmdc.learners.inputs import Affine
 
 
 class Fitted(NamedTuple):
-    """What fitted models have to fit.
+    """The dimensions that fitted models must have.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Fitted(NamedTuple):
     width : int
         The number of prepared inputs.
     values : sequence of int
-        The numbers of values of the discrete inputs among them.
+        The numbers of values of the discrete inputs.
     inputs : sequence of int
-        The numbers of states of the parents that come to them as inputs.
+        The numbers of states of the parents that are inputs.
     """
 
     n_parts: int
@@ -43,5 +43,5 @@ def is_numbers(value: Any, n_axes: int) -> bool:
 
 
 def are_places(codes: Array, below: Any) -> bool:
-    """Whether whole numbers are at least 0 and below others."""
+    """Return whether codes are integers from 0 to below `below`."""
     return codes.dtype.kind == "i" and bool(((codes >= 0) & (codes < np.asarray(below))).all())

@@ -1,4 +1,4 @@
-"""Rows grouped by (part, state): what the engines that fit all parts of a partition together start from."""
+"""Groups of rows with the same part and state: the basis of engines that fit all parts of a partition together."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class GroupedModels(LocalModels):
     ----------
     number, part_weights, log_frequency : as in `Groups`
     uniform : array of shape (n_parts,)
-        Parts that are answered by the uniform distribution over all states (the paper's preset alone has such).
+        Parts with the uniform distribution over all states (only with ``backoff="paper"``).
     smooth : bool
-        Whether states seen in a part may not get probability zero there.
+        Whether states seen in a part never get probability zero there.
     join : Joining
-        Puts parents that are inputs beside the others.
+        Joins parents that are inputs with the other inputs.
     """
 
     number: Codes
@@ -91,7 +91,7 @@ class GroupedModels(LocalModels):
 
     @abstractmethod
     def scores(self, X: Floats, part: Codes, out: Floats) -> None:
-        """Write the scores of the states of a part to `out`; their softmax is the probabilities.
+        """Write to `out` the scores whose softmax over the states of a part gives the probabilities.
 
         Parts have shape (n, n_columns), `out` has shape (n, n_columns, n_states).
         """
@@ -117,7 +117,7 @@ class GroupedModels(LocalModels):
         return self.log_proba_of(X, part)
 
     def log_proba_of(self, X: Floats, part: Codes) -> Floats:
-        """Return the same for rows that contain the parents that are inputs."""
+        """Return the same for inputs that are joined already."""
         out = np.empty((*part.shape, self.number.shape[1]))
         self.scores(X, part.reshape(len(X), -1), out.reshape(len(X), -1, out.shape[-1]))
         self.normalise(out, part)
@@ -136,7 +136,7 @@ class GroupedModels(LocalModels):
         return out
 
     def normalise(self, out: Floats, part: Codes) -> None:
-        """Replace scores by log-probabilities."""
+        """Turn scores into log-probabilities, in place."""
         from pmdc.learners import kernels
 
         flat = out.reshape(-1, out.shape[-1])
@@ -147,7 +147,7 @@ class GroupedModels(LocalModels):
 
 
 def constant_parts(X: Floats, part: Codes, n_parts: int) -> Marks:
-    """Whether all rows of a part have the same inputs."""
+    """Return for each part whether all its rows have the same inputs."""
     first = np.unique(part, return_index=True)[1]
     return np.bincount(part, (X[first[part]] != X).any(axis=1), n_parts) == 0
 
@@ -172,13 +172,13 @@ class GroupedLearner(LocalLearner, Generic[Models]):
         The prepared inputs of the training rows.
     sample_weight : array of shape (n,)
     prepare : Preparation
-        What brings other rows into the same form.
+        Prepares the inputs of other rows in the same way.
     options : Options
     """
 
     def __init__(self, estimator: Any, X: Floats, sample_weight: Floats, prepare: Preparation, options: Options):
         self.estimator = estimator
-        self.X = self.plain = np.ascontiguousarray(X)  # plain: before any rotation, where equal rows are equal
+        self.X = self.plain = np.ascontiguousarray(X)  # plain: before any rotation, so that equal rows are equal
         self.sample_weight = sample_weight
         self.prepare = prepare
         self.smooth = options.smooth
@@ -186,21 +186,21 @@ class GroupedLearner(LocalLearner, Generic[Models]):
 
     @abstractmethod
     def joining(self, task: LocalTask) -> Joining:
-        """How the parents that are inputs of a task are put beside the other inputs."""
+        """Return how the parents that are inputs of a task are joined with the other inputs."""
 
     def design(self, task: LocalTask) -> Floats:
-        """All inputs of the training rows: those of the learner, and the parents that are inputs of the task."""
+        """Return all inputs of the training rows: those of the learner, and the parents that are inputs."""
         return self.X if task.input_codes is None else self.joining(task)(self.X, task.input_codes)
 
     @abstractmethod
     def _fit_groups(self, task: LocalTask, X: Floats, groups: Groups, uniform: Marks) -> Models:
-        """Fit the models of all parts; X has all inputs."""
+        """Fit the models of all parts; X contains all inputs."""
 
-    def on(self, rows: Codes) -> Self:
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
         other = copy(self)
         other.X = self.X[rows]
         other.plain = other.X if self.plain is self.X else self.plain[rows]
-        other.sample_weight = self.sample_weight[rows]
+        other.sample_weight = self.sample_weight[rows] if sample_weight is None else sample_weight
         return other
 
     def fit(self, task: LocalTask) -> Models:
@@ -210,7 +210,7 @@ class GroupedLearner(LocalLearner, Generic[Models]):
         return self._fit_groups(task, X, *self._groups(task))
 
     def _groups(self, task: LocalTask) -> tuple[Groups, Marks]:
-        """The groups of a task, and the parts that are answered by the uniform distribution."""
+        """Return the groups of a task, and which parts have the uniform distribution."""
         groups = Groups.of(task, self.sample_weight)
         uniform = np.zeros(task.partition.n_parts, dtype=bool)
         if self.paper:
@@ -225,32 +225,32 @@ class GroupedLearner(LocalLearner, Generic[Models]):
     def _log_likelihood_of(self, task: LocalTask, X: Floats, models: Models) -> float:
         part = task.partition.part
         own = models.log_proba_of(X, part)[np.arange(len(part)), task.codes]
-        if not self.smooth:  # no score is infinite; scikit-learn's log_loss, and so the paper's scores, do the same
+        if not self.smooth:  # scores stay finite, as in scikit-learn's log_loss and so in the paper
             own = np.maximum(own, TINY)
         weights = np.where(models.uniform[part], 0.0, self.sample_weight) if self.paper else self.sample_weight
         return float(np.dot(weights, own))
 
 
 class LogProbaClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A classifier that is defined by its log-probabilities: what `Logistic` and `NaiveBayes` share."""
+    """Base class of `Logistic` and `NaiveBayes`: a classifier defined by its log-probabilities."""
 
     classes_: Array
     _models: GroupedModels
     _prepare: Preparation
 
     def fitted_parts(self) -> tuple[GroupedModels, Preparation, FeatureTable | None]:
-        """Return what `fit` has left: the models, how inputs are prepared, and what was seen of the features."""
+        """Return the fitted models, the preparation of the inputs, and the table of features."""
         return self._models, self._prepare, None
 
     @abstractmethod
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the probabilities, shape (n, n_classes)."""
+        """Return the logarithms of the probabilities, shape (n, n_classes)."""
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, shape (n, n_classes)."""
+        """Return the probabilities of the classes, shape (n, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> Array:
-        """The most probable class of each row."""
+        """Return the most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]

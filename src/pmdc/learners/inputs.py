@@ -1,4 +1,4 @@
-"""What local models see of a row: one matrix of numbers."""
+"""Inputs of local models: features and parents as one matrix of numbers."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Affine:
 
     @classmethod
     def min_max(cls, X: Floats) -> Affine:
-        """Each column to [0, 1] over the training rows: the preparation of the paper's experiments."""
+        """Return the scaling of each column to [0, 1] over the training rows, as in the paper's experiments."""
         low, high = X.min(axis=0), X.max(axis=0)
         return cls(low, np.where(high > low, high - low, 1.0))
 
     @classmethod
     def standard(cls, X: Floats, weights: Floats) -> Affine:
-        """Each column to (weighted) mean 0 and variance 1 over the training rows; a constant column keeps its scale."""
+        """Return the scaling to weighted mean 0 and variance 1; a constant column keeps its scale."""
         largest = np.abs(X).max(axis=0, initial=0.0)
         largest[largest == 0] = 1.0
         Z = X / largest  # so that squares neither overflow nor vanish
         mean = weights @ Z / weights.sum()
         width = np.sqrt(weights @ (Z - mean) ** 2 / weights.sum())
-        # What rounding makes of the mean of a constant column is no variation.
+        # Rounding of the mean must not make a constant column vary.
         noise = 10 * np.sqrt(len(X)) * np.finfo(float).eps * np.abs(mean)
         constant = (X[:1] == X).all(axis=0) | (width <= noise)
         return cls(np.where(constant, X[0], mean * largest), np.where(constant, 1.0, width * largest))
@@ -47,7 +47,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Indicators:
-    """The preparation for models of numbers: discrete inputs as indicator columns behind the continuous ones."""
+    """Preparation: discrete inputs as indicator columns after the continuous ones."""
 
     sizes: Sequence[int]
     affine: Affine | None = None
@@ -59,7 +59,7 @@ class Indicators:
 
 @dataclass(frozen=True)
 class CodesBehind:
-    """The preparation for models that know discrete inputs: their codes, as numbers, behind the continuous ones."""
+    """Preparation: the codes of discrete inputs after the continuous ones."""
 
     affine: Affine
 
@@ -69,7 +69,7 @@ class CodesBehind:
 
 @dataclass(frozen=True)
 class Rotated:
-    """Another preparation, followed by a rotation."""
+    """A preparation followed by a rotation."""
 
     prepare: Indicators
     axes: Floats | None
@@ -81,9 +81,9 @@ class Rotated:
 
 @dataclass(frozen=True)
 class IndicatorsBefore:
-    """Parents that are inputs, as scaled indicators before the inputs that are there already.
+    """Joins parents as scaled indicators before the other inputs.
 
-    An unknown state counts as the average of the states seen in fit.
+    An unknown state is treated as the average of the states seen in fit.
     """
 
     sizes: tuple[int, ...]
@@ -96,9 +96,9 @@ class IndicatorsBefore:
 
 @dataclass(frozen=True)
 class IndicatorsBehind:
-    """Parents that are inputs, as indicators behind the inputs that are there already.
+    """Joins parents as indicators after the other inputs.
 
-    An unknown state counts as the average of the states seen in fit.
+    An unknown state is treated as the average of the states seen in fit.
     """
 
     sizes: tuple[int, ...]
@@ -109,38 +109,39 @@ class IndicatorsBehind:
 
 
 def codes_behind(X: Floats, codes: Codes) -> Floats:
-    """Parents that are inputs, as codes behind the inputs that are there already."""
+    """Join parents as codes after the other inputs."""
     return np.hstack([X, codes])
 
 
 Joining = Callable[[Floats, Codes], Floats]
-"""Puts the codes of parents that are inputs beside the inputs that are there already."""
+"""Joins the codes of parents that are inputs with the other inputs."""
 
 
 def principal_axes(X: Floats) -> Floats | None:
-    """The axes of the rows of X, longest first: a rotation, or fewer columns where there are fewer rows than columns.
+    """Return the principal axes of X by decreasing variance, at most as many as rows; None if there are too many.
 
-    None where finding them would cost more than it saves.
+    Fitting is faster along these axes.
     """
     n, d = X.shape
-    if not d or min(n, d) > _MOST_AXES:
+    if not d or min(n, d) > MAX_AXES:
         return None
-    if n < d:  # coefficients outside of the span of the rows are zero under a penalty
+    if n < d:  # with a penalty, coefficients are in the span of the rows
         return np.linalg.svd(X, full_matrices=False)[2].T.copy()
     return np.ascontiguousarray(np.linalg.eigh(X.T @ X)[1][:, ::-1])
 
 
-_MOST_AXES = 2000
+MAX_AXES = 2000
+"""Above this number of rows and columns, principal axes cost more than they save."""
 
 
 def one_hot(codes: Codes, sizes: Sequence[int]) -> Floats:
-    """Indicator columns of the states of discrete columns; an unknown state (-1) is none of them."""
+    """Return indicator columns of the states of discrete columns; all 0 for an unknown state (-1)."""
     blocks: list[Array] = [codes[:, j, None] == np.arange(size) for j, size in enumerate(sizes)]
     return np.hstack([np.empty((len(codes), 0)), *blocks]).astype(float)
 
 
 def shares_or_one_hot(codes: Codes, sizes: Sequence[int], shares: Floats) -> Floats:
-    """Indicator columns of the states of discrete columns; an unknown state (-1) has the shares of all states."""
+    """Return indicator columns of the states of discrete columns; the shares for an unknown state (-1)."""
     indicators = one_hot(codes, sizes)
     if (codes < 0).any():
         unknown = np.repeat(codes < 0, sizes, axis=1)
@@ -149,5 +150,5 @@ def shares_or_one_hot(codes: Codes, sizes: Sequence[int], shares: Floats) -> Flo
 
 
 def state_shares(codes: Codes, sizes: Sequence[int], weights: Floats) -> Floats:
-    """The (weighted) share of each state of discrete columns."""
+    """Return the weighted share of each state of discrete columns."""
     return np.asarray(weights @ one_hot(codes, sizes) / weights.sum(), dtype=float)

@@ -1,4 +1,4 @@
-"""What a learner is to know beside the estimator and the rows."""
+"""Options of a learner besides the estimator and the rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Options:
     Attributes
     ----------
     weighted : bool
-        Whether weights were given at all.
+        Whether the user gave weights.
     random_state : int, RandomState or None
-        Where the random states of clones come from; with None those that an estimator was given stay.
+        Seed of the random states of clones; None keeps those of the estimator.
     backoff : {"parents", "none", "paper"}
         See `GBNC`.
     has_discrete : bool
-        Whether the table has discrete features, which makes a difference to ``backoff="paper"``.
+        Whether the table has discrete features, which matters for ``backoff="paper"``.
     """
 
     weighted: bool = False
@@ -29,12 +29,12 @@ class Options:
 
     @property
     def smooth(self) -> bool:
-        """Whether states seen in a part may not get probability zero."""
+        """Whether states seen in a part never get probability zero."""
         return self.backoff == "parents"
 
     @property
     def paper(self) -> bool:
-        """Whether parts of equal rows with different states are answered as in the paper's code."""
+        """Whether parts of equal rows with different states get the uniform distribution, as in the paper's code."""
         return self.backoff == "paper" and self.has_discrete
 
     @property

@@ -19,17 +19,17 @@ from pmdc.table.columns import UNKNOWN
 
 @dataclass(frozen=True)
 class Configurations:
-    """The observed configurations of a parent set: what remains of a partition when its rows are gone."""
+    """The observed configurations of a parent set: a partition without its rows."""
 
     parents: tuple[int, ...]
     sizes: tuple[int, ...]
     observed: Codes
 
     def find(self, codes: Codes, free: Sequence[int] = ()) -> Codes:
-        """Return the part of each row of a table; -1 where its configuration was not observed.
+        """Return the part of each row of a table; -1 if its configuration was not observed.
 
-        The parents in `free` are not read from the table but run through all their configurations, the last one
-        fastest. The answer has shape (n, number of these configurations).
+        The parents in `free` are not read from the table but take all their configurations, the last one varying
+        fastest. The result has shape (n, number of these configurations).
         """
         if set(self.parents) <= set(free):  # all rows have the same parts
             every = np.full(math.prod(self.sizes), UNKNOWN, dtype=np.int64)
@@ -44,7 +44,7 @@ class Configurations:
                 running = (running[:, None] + np.arange(size)).ravel()
             else:
                 fixed = fixed + codes[:, parent]
-                unknown |= codes[:, parent] == UNKNOWN  # it could spell the number of another configuration
+                unknown |= codes[:, parent] == UNKNOWN  # its number could be that of another configuration
         numbers = fixed[:, None] + running
         place = np.minimum(np.searchsorted(self.observed, numbers), len(self.observed) - 1)
         part = np.where(self.observed[place] == numbers, place, UNKNOWN)
@@ -52,7 +52,7 @@ class Configurations:
         return part
 
     def columns(self, fewer: Sequence[int], free: Sequence[int]) -> Codes:
-        """For each configuration of the free parents its number among those of the free ones in `fewer`."""
+        """Return for each configuration of the free parents its number among those of the free ones in `fewer`."""
         own = [(parent, size) for parent, size in zip(self.parents, self.sizes, strict=True) if parent in free]
         number = np.zeros(1, dtype=np.int64)
         for parent, size in own:
@@ -61,7 +61,7 @@ class Configurations:
         return number
 
     def within(self, coarser: Configurations) -> Codes:
-        """The part of a partition by some of these parents that each configuration lies in."""
+        """Return the part of each configuration in a partition by some of these parents."""
         codes = np.unravel_index(self.observed, self.sizes) if self.sizes else ()
         number = np.zeros(len(self.observed), dtype=np.int64)
         for parent, size in zip(coarser.parents, coarser.sizes, strict=True):
@@ -70,14 +70,14 @@ class Configurations:
 
 
 class Partition:
-    """The parts into which a parent set divides the rows of a table.
+    """The partition of the rows of a table by the configurations of a parent set.
 
     Parameters
     ----------
     codes : array of shape (n, n_nodes)
         Codes of all discrete columns (class variables, then discrete features).
     parents : sequence of int
-        The columns that divide the rows; none means one part with all rows.
+        The columns that partition the rows; without any, all rows are one part.
     sizes : sequence of int
         Number of states of each column.
 
@@ -96,21 +96,21 @@ class Partition:
         own = tuple(int(sizes[p]) for p in parents)
         if math.prod(own) > np.iinfo(np.int64).max:
             raise ValueError(
-                f"a parent set with {' x '.join(map(str, own))} configurations cannot be numbered; "
-                "lower max_parents or max_discrete_parents, or merge rare states of the discrete features."
+                f"a parent set has {' x '.join(map(str, own))} configurations, which is too many: lower max_parents or "
+                "max_discrete_parents, or merge rare states of the discrete features."
             )
         observed, self.part = _unique(_numbers(codes, self.parents, own), math.prod(own))
         self.n_parts = len(observed)
         self.configurations = Configurations(self.parents, own, observed)
 
     def take(self, rows: Codes) -> Partition:
-        """The same parts with other rows of the table, each as often as it is asked for; every part must keep one."""
+        """Return the same parts with some rows of the table, possibly repeated; every part must keep one."""
         other = copy(self)
         other.part = self.part[rows]
         return other
 
     def weights(self, sample_weight: Floats) -> Floats:
-        """The sum of the weights of the rows of each part."""
+        """Return the sum of the weights of the rows of each part."""
         return np.asarray(np.bincount(self.part, weights=sample_weight, minlength=self.n_parts), dtype=float)
 
 
@@ -122,7 +122,7 @@ def _numbers(codes: Codes, parents: Sequence[int], sizes: Sequence[int]) -> Code
 
 
 def _unique(numbers: Codes, most: int) -> tuple[Codes, Codes]:
-    """The different numbers, sorted, and the place of each among them; counted where they are few, otherwise sorted."""
+    """Return the distinct numbers, sorted, and the place of each; by counting if they are few."""
     if most > 4 * len(numbers):
         return np.unique(numbers, return_inverse=True)
     present = np.zeros(most, dtype=bool)

@@ -1,10 +1,8 @@
-"""What a learner of local models does, and what it may do beyond that.
+"""Interfaces of the learners of local models, and their optional capabilities.
 
-A `LocalLearner` knows the inputs of the training rows: the continuous features in a `GBNC`, discrete ones too in the
-baselines. Given a `LocalTask` it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns either
-their log-likelihood (all that the search keeps: scores first, models last) or the `LocalModels` themselves.
-
-What only some learners can do is a class of its own here; a learner that can inherits from it (`registry` lists which).
+A `LocalLearner` holds the inputs of the training rows: the continuous features in a `GBNC`, also discrete ones in the
+baselines. For a `LocalTask` it fits one model P(Y | pi, x) for each part (Eq. 15 of the paper) and returns their
+log-likelihood or the `LocalModels`. Each optional capability is a subclass.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from pmdc.learners.tasks import LocalTask
 from pmdc.table.features import Features
 
 Preparation = Callable[[Features], Floats]
-"""Brings the inputs of any rows into the form that the models use."""
+"""Prepares the inputs of any rows for the models."""
 
 MAX_STACKED = 2**22
 """The most numbers that `LocalModels.log_table` stacks in one call (32 MiB)."""
@@ -38,9 +36,9 @@ class LocalModels(ABC):
     def log_proba(self, X: Floats, part: Codes, input_codes: Codes | None = None) -> Floats:
         """Return log P(Y | pi, x) for prepared rows, each under the model of its part, or of its parts.
 
-        Parts of shape (n,) or (n, n_columns) give an answer of the same shape with an axis for the states behind.
-        The codes of the parents that are inputs have shape (n, n_inputs), -1 where they are unknown.
-        A state that has no row in the part, and every state where the part is -1, gets -inf.
+        For parts of shape (n,) or (n, n_columns), the result has an additional last axis for the states. The codes of
+        the parents that are inputs have shape (n, n_inputs), -1 if unknown. A state without rows in the part, and every
+        state if the part is -1, gets -inf.
         """
 
     def log_table(self, X: Floats, part: Codes, input_codes: Codes, free: Mapping[int, int]) -> Floats:
@@ -75,14 +73,14 @@ class LocalModels(ABC):
 
     @abstractmethod
     def fits(self, fitted: Fitted) -> bool:
-        """Whether the numbers fit together: those of a file may not, and compiled loops do not look twice."""
+        """Return whether the arrays are consistent; models from a file may not be, and kernels do not check."""
 
 
 class LocalLearner(ABC):
-    """Fits local models on the inputs of the training rows."""
+    """Base class of learners of local models."""
 
     estimator: object
-    """What the user gave, for messages."""
+    """The estimator that the user gave, for messages."""
     prepare: Preparation
     X: Floats
     sample_weight: Floats
@@ -90,12 +88,15 @@ class LocalLearner(ABC):
     """Whether almost all work is in compiled kernels, so that threads are cheaper than processes."""
 
     @abstractmethod
-    def on(self, rows: Codes) -> Self:
-        """Return the same learner with fewer training rows; how inputs are prepared stays as it is."""
+    def on(self, rows: Codes, sample_weight: Floats | None = None) -> Self:
+        """Return the same learner on some of its training rows, with other weights if given.
+
+        The preparation of the inputs does not change.
+        """
 
     @abstractmethod
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int | None:
-        """Count the free parameters of the model of one configuration; None where only a fit can tell."""
+        """Return the number of free parameters of the model of one configuration; None if unknown before fitting."""
 
     @abstractmethod
     def fit(self, task: LocalTask) -> LocalModels:
@@ -108,7 +109,7 @@ class LocalLearner(ABC):
 
 @dataclass(frozen=True)
 class Start:
-    """Coefficients of the models of a partition, for those of a finer partition to start from.
+    """Coefficients of the models of a partition, as a warm start for those of a finer partition.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class Start:
     number : array of shape (n_parts, n_states)
         The row of `coef` for each part and state, -1 where there is none.
     coef : array of shape (n_groups, n_coefficients)
-        In single precision: it is only a place to start.
+        In single precision, which is enough for a start.
     """
 
     configurations: Configurations
@@ -130,25 +131,25 @@ class Start:
 
 
 class WarmStart(LocalLearner):
-    """A learner that is faster from the models of a coarser partition with the same inputs."""
+    """A learner that can start from the models of a coarser partition with the same inputs."""
 
     @abstractmethod
     def start(self, task: LocalTask, start: Start | None) -> Start:
-        """Fit the models of a task, from a start, and return what finer partitions may start from."""
+        """Fit the models of a task from a start; return the start for finer partitions."""
 
     @abstractmethod
     def log_likelihood_from(self, task: LocalTask, start: Start | None) -> tuple[float, Start]:
-        """Return the log-likelihood of the models fitted from a start, and what finer partitions may start from."""
+        """Return the log-likelihood of the models fitted from a start, and the start for finer partitions."""
 
 
 class CrossValidated(WarmStart):
-    """A learner that fits the models without each of several folds together, faster than one after the other."""
+    """A learner that fits the models without each fold together, faster than one by one."""
 
     @abstractmethod
     def cross_validate(self, task: LocalTask, fold: Codes, start: Start | None) -> tuple[Floats, Start]:
         """Return log P(own state) of each row by the models fitted without its fold, and a start for finer ones.
 
-        It is -inf where the rest of the row's part has no row with its state.
+        It is -inf if no other row of the part outside the fold has the same state.
 
         Parameters
         ----------
@@ -160,59 +161,34 @@ class CrossValidated(WarmStart):
 
 
 class LeaveOneOut(LocalLearner):
-    """A learner that knows in closed form what the models fitted without each row say of it."""
+    """A learner with leave-one-out predictions in closed form."""
 
     @abstractmethod
     def leave_one_out(self, task: LocalTask) -> Floats:
         """Return log P(own state) of each row by the models fitted without it.
 
-        A row of weight 3 is three rows, of which one leaves: what leaves is a weight of 1, or all that the row has. The
-        answer is -inf where the rest of the row's part has no row with its state.
+        A row of weight 3 is three rows, of which one is left out: a weight of 1, or the whole weight if it is less. The
+        result is -inf if no other row of the part has the same state.
         """
 
 
 class OutOfBag(LocalLearner):
-    """A learner of ensembles whose members know which rows they have not seen."""
+    """A learner of ensembles with out-of-bag predictions."""
 
     @abstractmethod
     def out_of_bag(self, task: LocalTask) -> tuple[Floats, Marks]:
         """Return log P(own state) of each row by the members that have not seen it, and whether there are any.
 
-        The former is -inf where the row's part has no other row with its state, or where all members have seen it.
+        The log-probability is -inf if no other row of the part has the same state, or all members have seen the row.
         """
 
 
 class Regularised(WarmStart):
-    """A learner whose models have an L2 penalty with the inverse strength C."""
+    """A learner whose models have an L2 penalty with inverse weight C."""
 
     auto: bool
-    """Whether C is to be chosen."""
+    """Whether C is chosen by held-out rows."""
 
     @abstractmethod
     def with_C(self, C: float) -> Self:
         """Return the same learner with another C."""
-
-
-C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-"""What ``C="auto"`` chooses from, as scikit-learn's own search."""
-
-
-def best_C(score: Callable[[float, Start | None], tuple[float, Start | None]]) -> tuple[float, float]:
-    """Return the greatest score and its C, from the strongest penalty to the weakest.
-
-    Each model starts from the one before; the path ends when two in a row are worse than the best.
-
-    Parameters
-    ----------
-    score : function (C, start) -> score, start for the next
-    """
-    best, chosen, worse, start = -np.inf, C_PATH[0], 0, None
-    for C in C_PATH:
-        value, start = score(C, start)
-        if value > best:
-            best, chosen, worse = value, C, 0
-        else:
-            worse += 1
-        if worse == 2:
-            break
-    return best, chosen

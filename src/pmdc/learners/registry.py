@@ -1,8 +1,7 @@
-"""Which engine fits the local models of an estimator.
+"""The registry of engines that fit local models.
 
-An engine is one entry of `ENGINES`: what it accepts, the learner that it builds, what this learner can do beyond a fit,
-and the types that its fitted models consist of. The first engine that accepts an estimator is taken; the last accepts
-any.
+An engine is one entry of `ENGINES`: the estimators that it accepts, its learner, and the types of its fitted models.
+The first engine that accepts an estimator is used; the last accepts any.
 """
 
 from __future__ import annotations
@@ -16,18 +15,8 @@ from sklearn.base import BaseEstimator
 from pmdc._support.arrays import Floats
 from pmdc.learners import clones, inputs, logistic, naive_bayes
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import (
-    CrossValidated,
-    LeaveOneOut,
-    LocalLearner,
-    LocalModels,
-    OutOfBag,
-    Regularised,
-    WarmStart,
-)
+from pmdc.learners.protocols import LocalLearner, LocalModels
 from pmdc.table.features import Features
-
-CAPABILITIES: tuple[type[LocalLearner], ...] = (WarmStart, CrossValidated, LeaveOneOut, OutOfBag, Regularised)
 
 
 @dataclass(frozen=True)
@@ -37,12 +26,12 @@ class Engine:
     Attributes
     ----------
     accepts : function (estimator, sizes of the discrete inputs) -> bool
-    learner : type of the learner, made of (estimator, features, sample_weight, sizes, options)
+    learner : type of the learner, called with (estimator, features, sample_weight, sizes, options)
     models : type of its fitted models
-    saved, functions : other types and functions that fitted models consist of, for files
-    estimators : estimators of pmdc that are fitted by this engine alone, by the name that files have for them
+    saved, functions : other types and functions that fitted models contain, for saving
+    estimators : estimators of pmdc that this engine fits, for saving
     settings : str
-        Which estimators and settings it accepts, for messages of what it alone can do.
+        For engines with leave-one-out: the estimators and settings that they accept, for messages.
     """
 
     accepts: Callable[[Any, Sequence[int]], bool]
@@ -52,11 +41,6 @@ class Engine:
     functions: tuple[Callable[..., Any], ...] = ()
     estimators: tuple[type[BaseEstimator], ...] = ()
     settings: str = ""
-
-    @property
-    def capabilities(self) -> tuple[type[LocalLearner], ...]:
-        """What the learner can do beyond a fit."""
-        return tuple(one for one in CAPABILITIES if isinstance(self.learner, type) and issubclass(self.learner, one))
 
 
 ENGINES: tuple[Engine, ...] = (
@@ -76,11 +60,7 @@ ENGINES: tuple[Engine, ...] = (
         estimators=(naive_bayes.NaiveBayes,),
         settings="pmdc.learners.NaiveBayes, and scikit-learn's GaussianNB with a positive var_smoothing and no priors",
     ),
-    Engine(
-        clones.accepts_forest,
-        clones.ForestLearner,
-        clones.EstimatorModels,
-    ),
+    Engine(clones.accepts_forest, clones.ForestLearner, clones.EstimatorModels),
     Engine(
         lambda estimator, sizes: True,
         clones.EstimatorLearner,
@@ -91,7 +71,7 @@ ENGINES: tuple[Engine, ...] = (
 
 
 def default_estimator() -> logistic.Logistic:
-    """Make the estimator that ``estimator=None`` stands for, everywhere."""
+    """Return the estimator that ``estimator=None`` stands for."""
     return logistic.Logistic(C="auto")
 
 
@@ -102,13 +82,13 @@ def make_learner(
     sizes: Sequence[int] = (),
     options: Options | None = None,
 ) -> LocalLearner:
-    """Make the learner of an estimator: of the first engine that accepts it.
+    """Make the learner of an estimator, with the first engine that accepts it.
 
     Parameters
     ----------
     estimator : scikit-learn classifier or None
     features : Features
-        What the models see of the training rows.
+        The inputs of the training rows.
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input.
@@ -118,6 +98,6 @@ def make_learner(
         estimator = default_estimator()
     if isinstance(estimator, type) or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         example = f"{estimator.__name__}()" if isinstance(estimator, type) else "sklearn.naive_bayes.GaussianNB()"
-        raise TypeError(f"estimator={estimator!r} is no scikit-learn classifier: give an instance, such as {example}.")
+        raise TypeError(f"estimator={estimator!r} must be an instance of a scikit-learn classifier, such as {example}.")
     engine = next(engine for engine in ENGINES if engine.accepts(estimator, sizes))
     return engine.learner(estimator, features, sample_weight, sizes, options or Options())

@@ -1,4 +1,4 @@
-"""Probabilities that a model gives as zero or nearly so."""
+"""Smoothing of probabilities that are zero or nearly zero."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import numpy as np
 from pmdc._support.arrays import Floats
 
 TINY = float(np.log(np.finfo(float).eps))
-"""Logarithm of the machine precision: a smaller probability is zero but for the way it was computed."""
+"""Logarithm of the machine precision, the smallest probability of a smoothed model."""
 
 
 def fill_zeros(log_proba: Floats, frequencies: Floats, weight: float) -> Floats:
-    """Let no state that was seen in a part have probability zero there.
+    """Raise probabilities of zero, or below the machine precision, of states that were seen in a part.
 
-    Trees, forests, neighbours and others answer 0 for states that they have seen. Where a model does so, no state of
-    that row gets less than its share of what one row more could have brought: its frequency in the part times
-    1 / (1 + weight of the part). Elsewhere, probabilities below the machine precision, such as naive Bayes is fond
-    of, are raised to it. The other states give way in proportion.
+    Trees, forests, neighbours and others return 0 for states that they have seen. In such rows, each state gets at
+    least its frequency in the part times 1 / (1 + weight of the part). In other rows, probabilities below the machine
+    precision, which naive Bayes often returns, are raised to it. The other states are scaled down.
     """
     low = (log_proba < TINY).any(axis=1)
     if not low.any():

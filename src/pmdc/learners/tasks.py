@@ -1,4 +1,4 @@
-"""What is to be fitted: one class variable and one family, on the rows of a table."""
+"""Local tasks: the data of one class variable and one family for fitting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmdc.learners.partition import Partition
 
 @dataclass(frozen=True)
 class LocalTask:
-    """One class variable and one parent set: what phase P1 fits.
+    """The data of one class variable and one family; phase P1 fits one model for each part.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class LocalTask:
     partition : Partition
         The rows grouped by the configuration of the parents that partition them.
     inputs : tuple of int
-        The parents that are inputs of the models instead.
+        The parents that are inputs of the models.
     input_codes : array of shape (n, n_inputs)
         Their states.
     input_sizes : tuple of int
@@ -42,13 +42,13 @@ class LocalTask:
     input_sizes: tuple[int, ...] = ()
 
     def take(self, rows: Codes) -> LocalTask:
-        """Return the same task on other rows of the table, as `Partition.take`."""
+        """Return the same task on some rows of the table, as `Partition.take`."""
         inputs = None if self.input_codes is None else self.input_codes[rows]
         return replace(self, codes=self.codes[rows], partition=self.partition.take(rows), input_codes=inputs)
 
 
 def local_task(child: int, family: Family, codes: Codes, sizes: Sequence[int]) -> LocalTask:
-    """Make the task of one class variable and one family, on these rows."""
+    """Make the task of one class variable and one family."""
     return LocalTask(
         child,
         codes[:, child],
@@ -61,12 +61,12 @@ def local_task(child: int, family: Family, codes: Codes, sizes: Sequence[int]) -
 
 
 def root_task(child: int, codes: Codes, n_states: int) -> LocalTask:
-    """Make the task of a class variable without parents, given its own codes alone."""
+    """Make the task of a class variable without parents."""
     return LocalTask(child, codes, n_states, Partition(np.empty((len(codes), 0), dtype=np.int64), (), ()))
 
 
 def rows_by_part(part: Codes) -> Iterator[tuple[int, Codes]]:
-    """Yield the parts that occur, with their rows; one sort for all of them. Rows without a part are left out."""
+    """Yield the parts that occur and their rows; rows without a part are left out."""
     order = np.argsort(part, kind="stable")
     present, starts = np.unique(part[order], return_index=True)
     for number, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True):

@@ -1,1 +1,1 @@
-"""Stage 4: what a family scores (phase P1)."""
+"""Stage 4: the scores of families (phase P1)."""

@@ -1,18 +1,15 @@
-"""What the score of a class variable's parents means.
+"""Criteria: what the score of a family is.
 
-Every criterion is a sum over (class variable, parents), so the exact search stays exact whichever is chosen. There are
-two kinds.
+Every criterion is a sum over class variables, so the structure search is exact for all of them. There are two kinds.
 
 *On the training rows*: the paper's regularised conditional log-likelihood (Eq. 23)
 
     S(Y, D) = C(Y, D) - pen(D, N).
 
-C(Y, D) never exceeds 0, and the penalty is known before any model is fitted: these two facts are all that pruning by
-the Lemma needs (see `candidates`).
+C(Y, D) is never above 0, and the penalty is known before any model is fitted: pruning by the Lemma needs no more.
 
-*Held out*: the log-probability of each row's state by models that were fitted without that row (``"loo"``) or without
-its fold (``"cv"``), summed over the rows. There is no penalty: what does not generalise does not score (see
-`held_out`).
+*Held out*: the log-probability of each row's state by models fitted without this row (``"loo"``) or without its fold
+(``"cv"``), summed over the rows. There is no penalty (see `held_out`).
 """
 
 from __future__ import annotations
@@ -28,20 +25,20 @@ from pmdc._support.checks import check_choice
 
 
 class Size(NamedTuple):
-    """What a penalty may depend on.
+    """The quantities that a penalty may depend on.
 
     Attributes
     ----------
     n_states : int
         The number of states of the class variable.
     parent_states : sequence of int
-        Those of the parents that divide the rows.
+        The numbers of states of the parents that partition the rows.
     input_states : sequence of int
-        Those of the parents that are inputs of the local models.
+        The numbers of states of the parents that are inputs.
     n_rows : float
         The sum of the weights of the rows.
     n_parameters : int or None
-        The free parameters of one local model; None where the estimator cannot tell before it is fitted.
+        The free parameters of one local model; None if they are not known before it is fitted.
     """
 
     n_states: int
@@ -52,12 +49,12 @@ class Size(NamedTuple):
 
     @property
     def n_models(self) -> int:
-        """The number of configurations, observed or not."""
+        """The number of configurations of the partition, observed or not."""
         return math.prod(self.parent_states)
 
     @property
     def n_probabilities(self) -> int:
-        """The paper's count, (states - 1) x configurations; an input adds its states but one to each."""
+        """The paper's count, (states - 1) x configurations, times 1 + the sum of (states - 1) over the inputs."""
         return (self.n_states - 1) * self.n_models * (1 + sum(q - 1 for q in self.input_states))
 
 
@@ -70,24 +67,24 @@ def no_penalty(size: Size) -> float:
 
 
 def aic_penalty(size: Size) -> float:
-    """``"aic"``: one for each probability that the paper counts."""
+    """``"aic"``: 1 for each probability that the paper counts."""
     return float(size.n_probabilities)
 
 
 def bic_penalty(size: Size) -> float:
-    """``"bic"``: the paper's penalty, 1/2 ln N for each probability that it counts; weights of features are free.
+    """``"bic"``: the paper's penalty, 1/2 ln N for each probability; coefficients of features are not counted.
 
-    N is the sum of the weights; below 1 the penalty would turn into a reward, so it stops at 0.
+    N is the sum of the weights. The penalty is at least 0.
     """
     return _half_log(size.n_rows) * size.n_probabilities
 
 
 def full_bic_penalty(size: Size) -> float:
-    """``"bic-full"``: 1/2 ln N for every parameter of the local models, the weights of the features included."""
+    """``"bic-full"``: 1/2 ln N for every parameter of the local models, including the coefficients of features."""
     if size.n_parameters is None:
         raise ValueError(
-            "criterion='bic-full' counts the parameters of the local models, which is possible for plain logistic "
-            "regression and naive Bayes only: for this estimator choose criterion='cv'."
+            "criterion='bic-full' counts the parameters of the local models, which are known only for logistic "
+            "regression and naive Bayes: choose criterion='cv' for this estimator."
         )
     return _half_log(size.n_rows) * size.n_parameters * size.n_models
 
@@ -107,27 +104,27 @@ HELD_OUT = ("auto", "loo", "cv")
 
 
 def is_held_out(criterion: str | Penalty) -> bool:
-    """Whether a criterion looks at rows that the models have not seen."""
+    """Return whether a criterion uses held-out rows."""
     return isinstance(criterion, str) and criterion in HELD_OUT
 
 
 def penalty_of(criterion: str | Penalty) -> Penalty:
-    """The penalty behind a name, or the given function itself; held-out criteria have none."""
+    """Return the penalty of this name, or the given function; held-out criteria have none."""
     if callable(criterion):
         return criterion
-    otherwise = ", or give a function of a pmdc.scores.criteria.Size that returns the penalty"
-    check_choice("criterion", criterion, (*HELD_OUT, *_PENALTIES), otherwise)
+    function = ", or give a function of a pmdc.scores.criteria.Size that returns the penalty"
+    check_choice("criterion", criterion, (*HELD_OUT, *_PENALTIES), function)
     return _PENALTIES.get(criterion, no_penalty)
 
 
-def ask_penalty(criterion: str | Penalty, size: Size, whose: str, estimator: Any) -> float:
-    """The penalty of a criterion, with a function's answer checked.
+def ask_penalty(criterion: str | Penalty, size: Size, owner: str, estimator: Any) -> float:
+    """Return the penalty of a criterion; check the result of a user's function.
 
     Parameters
     ----------
     criterion : str or function
     size : Size
-    whose : str
+    owner : str
         The class variable and its parents, for messages.
     estimator : scikit-learn classifier or None
         The local model, for messages.
@@ -137,16 +134,16 @@ def ask_penalty(criterion: str | Penalty, size: Size, whose: str, estimator: Any
     except TypeError as error:
         if size.n_parameters is None:
             remedy = (
-                f"size.n_parameters is None for estimator={estimator!r}, whose parameters are not known before it is "
-                "fitted: use size.n_probabilities instead, or choose criterion='cv'."
+                f"size.n_parameters is None for estimator={estimator!r}: use size.n_probabilities instead, or choose "
+                "criterion='cv'."
             )
         else:
             remedy = "It must be a function of a pmdc.scores.criteria.Size that returns the penalty."
-        raise TypeError(f"criterion={criterion!r} failed for {whose} ({error}). {remedy}") from error
+        raise TypeError(f"criterion={criterion!r} failed for {owner} ({error}). {remedy}") from error
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, Real) or np.isnan(float(value)) or np.isneginf(float(value)):
         raise ValueError(
-            f"criterion={criterion!r} answered {value!r} for {whose}: it must answer the penalty, a number."
+            f"criterion={criterion!r} returned {value!r} for {owner}: it must return the penalty, a number."
         )
     return float(value)

@@ -1,6 +1,6 @@
-"""What models say of rows that they have not seen: three ways to hold rows out.
+"""Held-out log-probabilities of a family, in three ways: leave-one-out, out-of-bag and cross-validation.
 
-One evaluator serves all families of a fit, so that their scores can be compared.
+All families of a fit use the same evaluator, so that their scores can be compared.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from pmdc.table.rows import TrainingRows
 
 
 class Evaluator(Protocol):
-    """Finds the held-out log-probabilities of a family."""
+    """Computes the held-out log-probabilities of a family."""
 
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, Start | None]:
-        """Evaluate a family with a learner, its own or one with another C, from a start; return the next start too."""
+        """Evaluate a family with a learner and a warm start; return also the start for the next."""
 
 
 class LeaveOneOutEvaluator:
-    """Each row by models fitted without it, in closed form."""
+    """Models fitted without the row, in closed form."""
 
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, None]:
         assert isinstance(learner, LeaveOneOut)
         task = fitter.task(child, family)
-        leaves = np.minimum(learner.sample_weight, 1.0)
-        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - leaves
+        left_out = np.minimum(learner.sample_weight, 1.0)
+        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - left_out
         return HeldOutRows(learner.leave_one_out(task), np.maximum(weight, 0.0)), None
 
 
 class OutOfBagEvaluator:
-    """Each row by the members of an ensemble that have not seen it; where all have, nothing is known of it."""
+    """Members of an ensemble that have not seen the row; a row that all have seen has weight 0."""
 
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
@@ -58,7 +58,7 @@ class OutOfBagEvaluator:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Each row by models fitted on the training rows of the fold that holds it out."""
+    """Models fitted on the training rows of the fold that holds the row out."""
 
     folds: Folds
 
@@ -94,9 +94,8 @@ class CrossValidation:
                 answers = some.fit(task).log_proba(learner.X[held], part, inputs)
             except (ValueError, FloatingPointError) as error:
                 raise ValueError(
-                    f"estimator={learner.estimator!r} failed in fold {number} of cv, which trains on {len(seen)} of "
-                    f"the {len(codes)} rows of the table ({error}). Choose another estimator, or a cv whose folds "
-                    "train on more rows."
+                    f"estimator={learner.estimator!r} failed in fold {number} of cv with {len(seen)} of the "
+                    f"{len(codes)} rows for training ({error}). Choose another estimator, or larger folds."
                 ) from error
             log_proba[held] = answers[np.arange(len(held)), codes[held, child]]
             weights = task.partition.weights(some.sample_weight)
@@ -107,8 +106,8 @@ class CrossValidation:
 def make_evaluator(criterion: str, learner: LocalLearner, rows: TrainingRows, cv: Any) -> Evaluator:
     """Make the evaluator of a held-out criterion.
 
-    "auto" leaves one out where there is a closed form, asks forests out of the bag, and takes folds otherwise, where
-    folds were given or where rows have copies that must leave with them.
+    "auto" is leave-one-out if the learner has a closed form and rows have no copies. Otherwise forests are evaluated
+    out of the bag unless folds are given or rows have copies, and all others by folds.
 
     Parameters
     ----------
@@ -118,16 +117,16 @@ def make_evaluator(criterion: str, learner: LocalLearner, rows: TrainingRows, cv
     cv : int, splitter or iterable, as in `read_folds`
     """
     if criterion == "loo" and not isinstance(learner, LeaveOneOut):
-        able = "; ".join(engine.settings for engine in ENGINES if LeaveOneOut in engine.capabilities)
+        able = "; ".join(engine.settings for engine in ENGINES if engine.settings)
         raise ValueError(
-            f"criterion='loo' needs an estimator with leave-one-out in closed form, which estimator="
-            f"{learner.estimator!r} does not have: {able}. Change the estimator or choose criterion='cv'."
+            f"criterion='loo' is not available for estimator={learner.estimator!r}, only for {able}. Change the "
+            "estimator or choose criterion='cv'."
         )
     if criterion == "loo" and rows.has_copies:
-        raise ValueError("criterion='loo' cannot leave out rows that are there several times: choose criterion='cv'.")
-    default_folds = isinstance(cv, Integral) and not rows.has_copies
-    if criterion == "loo" or (criterion == "auto" and isinstance(learner, LeaveOneOut) and not rows.has_copies):
-        return LeaveOneOutEvaluator()
-    if default_folds and isinstance(learner, OutOfBag):
-        return OutOfBagEvaluator()
+        raise ValueError("criterion='loo' is not available for rows with copies: choose criterion='cv'.")
+    if not rows.has_copies:
+        if criterion != "cv" and isinstance(learner, LeaveOneOut):
+            return LeaveOneOutEvaluator()
+        if isinstance(cv, Integral) and isinstance(learner, OutOfBag):
+            return OutOfBagEvaluator()
     return CrossValidation(read_folds(cv, rows))

@@ -1,4 +1,4 @@
-"""Phase P1: the scores of all families that are worth one, and which of them are accepted."""
+"""Phase P1: score the candidate families of all class variables, and accept some of them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ from pmdc.scores.training import TrainingScorer
 from pmdc.settings import Settings
 
 MANY_MODELS = 1_000_000
-"""Above this many local models a fit without `max_candidates` warns before it starts."""
+"""A fit without `max_candidates` warns if it has more local models than this."""
 
-_MAX_CELLS = 2**16
-"""The most numbers in the table of one row for a family that has more inputs than `max_parents`."""
+MAX_CELLS = 2**10
+"""Maximal cells of the conditional table of a family with more class variables than `max_parents`.
+
+Prediction fills this table for every row, about half a microsecond a cell.
+"""
 
 
 class Plan(NamedTuple):
-    """How much work a fit is."""
+    """An estimate of the work of a fit."""
 
     parent_sets: int
     local_models: int | None
 
 
 class ScoredFamilies(NamedTuple):
-    """What phase P1 has found.
+    """The result of phase P1.
 
     Attributes
     ----------
     tables : for each class variable, family -> score
-    accepted : the same of the families that the search may choose from
+    accepted : the same for the families that the search may choose from
     limits : list of str
-        Over what the search is exact, if not over all families within the limits of the rules.
+        Over which families the structure search is exact, if not over all within the rules.
     """
 
     tables: list[FamilyTable]
@@ -50,13 +53,7 @@ class ScoredFamilies(NamedTuple):
 
 @dataclass(frozen=True)
 class FamilyScoring:
-    """Which families are scored, and which are accepted; what `FamilySearch` asks.
-
-    Attributes
-    ----------
-    settings : Settings
-    scorer : Scorer
-    """
+    """Scores and accepts families; the `Judge` of `FamilySearch`."""
 
     settings: Settings
     scorer: Scorer
@@ -67,15 +64,16 @@ class FamilyScoring:
         if self._partition:
             scored = self._score_partitions(rules, limits)
         else:
-            both, ranking = self.settings.conditioning == "auto", self.scorer.fitter.ranking
-            scored = FamilySearch(rules, self.settings.rules, self, both, ranking, self.settings.say).run()
+            both, beyond = self.settings.conditioning == "auto", self.settings.max_parents > 0
+            ranking = self.scorer.fitter.ranking
+            scored = FamilySearch(rules, self.settings.rules, self, both, beyond, ranking, self.settings.log).run()
         tables = [in_order(table) for table in scored.tables]
         accepted = [self.accepted(child, table, scored.discarded[child]) for child, table in enumerate(tables)]
         return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
 
     @property
     def _z(self) -> float:
-        """Scores of training rows have no standard error."""
+        """Standard errors that a gain must exceed; scores on training rows have no standard errors."""
         return 0.0 if isinstance(self.scorer, TrainingScorer) else self.settings.guard
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
@@ -91,22 +89,21 @@ class FamilyScoring:
         return exceeds(self.scorer.gain(child, family, other), self._z, among)
 
     def hopeless(self, child: int, family: Family, bound: float) -> bool:
-        """The Lemma: C(Y, D) <= 0, so no family is better than a subset that loses less than its penalty."""
+        """Apply the Lemma: C(Y, D) <= 0, so no family scores better than minus its penalty."""
         if not isinstance(self.scorer, TrainingScorer) or self.settings.prune is None:
             return False
         return bound >= -self.scorer.penalty(child, family)
 
     def affordable(self, child: int, family: Family) -> bool:
         sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.settings.rules))
-        few = len(classes) <= self.settings.max_parents
-        return few or math.prod(sizes[p] for p in (child, *classes)) <= _MAX_CELLS
+        return len(classes) <= self.settings.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= MAX_CELLS
 
     def _key(self, family: Family) -> ParentSet:
-        """The parents that have to be worth it."""
+        """Return the parents that must pass the guard."""
         return family.parents if self._partition else family.classes(len(self.settings.rules))
 
     def _score_partitions(self, rules: Sequence[ParentRules], limits: list[str]) -> Scored:
-        """All parents partition the rows: the paper's way."""
+        """Score parent sets that partition the rows, as in the paper."""
         scorer = self.scorer
 
         def penalty(child: int, parents: ParentSet) -> float:
@@ -115,11 +112,11 @@ class FamilyScoring:
         prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
             limits.append("the parent sets that prune='definition' leaves")
-        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.say)
+        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log)
         return Scored(tables, [set() for _ in tables])
 
     def _restrict(self) -> tuple[list[ParentRules], list[str]]:
-        """Say what is to be done before it is done; cut the candidates where `max_candidates` asks for it."""
+        """Report the planned work, and apply `max_candidates`; return the rules and what limits the search."""
         limit, partition, fitter = self.settings.max_candidates, self._partition, self.scorer.fitter
         rules = [rule if partition else rule.classes_alone() for rule in self.settings.rules]
         n_sets = sum(rule.count() for rule in rules)
@@ -129,19 +126,18 @@ class FamilyScoring:
             features = f" and max_discrete_parents={rules[0].max_discrete_parents}" if partition else ""
             warn_user(
                 f"There are {n_sets} parent sets within max_parents={self.settings.max_parents}{features}, more than "
-                f"max_candidates={limit}. "
-                f"Each class variable keeps the possible parents that score best alone: {kept} sets are left, and "
-                "the structure is the best over these."
+                f"max_candidates={limit}. Each class variable keeps the possible parents that score best alone: {kept} "
+                "sets are left, and the structure is optimal over these only."
             )
             over = f"the {kept} of {n_sets} parent sets that max_candidates={limit} leaves"
             return [self._with_features(*pair) for pair in zip(self.settings.rules, few, strict=True)], [over]
         models = plan(rules, fitter.sizes, len(fitter.codes)).local_models
         many = "very many" if models is None else f"up to {models}"
-        self.settings.say(f"{n_sets} parent sets with {many} local models")
+        self.settings.log(f"{n_sets} parent sets with {many} local models")
         if limit is None and (models is None or models > MANY_MODELS):
             warn_user(
-                f"{n_sets} parent sets with {many} local models are to be fitted, which may take long. Lower "
-                "max_parents or max_discrete_parents, or set max_candidates, if that is not what you want."
+                f"{n_sets} parent sets with {many} local models will be fitted, which may take long. To reduce this, "
+                "lower max_parents or max_discrete_parents, or set max_candidates."
             )
         return list(self.settings.rules), []
 
@@ -150,7 +146,7 @@ class FamilyScoring:
         return self.settings.conditioning == "partition"
 
     def _with_features(self, rule: ParentRules, few: ParentRules) -> ParentRules:
-        """The rule with the optional parents that are left; where parents may be inputs, with all its features."""
+        """Return the rule with the remaining class variables; features are cut only in a partition."""
         if self._partition:
             return few
         return rule.keep((*few.optional, *(v for v in rule.optional if v >= rule.n_classes)))
@@ -163,6 +159,6 @@ class FamilyScoring:
 
 
 def plan(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> Plan:
-    """Count the parent sets and, unless they are too many to be listed, the local models that they need at most."""
+    """Count the parent sets, and the local models they need at most unless the sets are too many to list."""
     n_sets = sum(rule.count() for rule in rules)
     return Plan(n_sets, predicted_models(rules, sizes, n_rows) if n_sets <= MANY_MODELS else None)

@@ -1,10 +1,11 @@
-"""What phase P1 fits: the learner, the rows and C of any family."""
+"""What is needed to fit the local models of any family: the learner, the rows and C."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+
+import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.candidates.families import Family
@@ -26,8 +27,10 @@ class Fitter:
     n_classes : int
     ranking : sequence of sequences of int
         For each class variable its possible parents, the most informative first.
+    origin : array of shape (n,)
+        Rows with the same number are copies of one row of the table.
     C : tuple of pairs of float, or None
-        C of the local models of each class variable without and with class variables as parents, where it was chosen.
+        With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
     """
 
     learner: LocalLearner
@@ -35,33 +38,30 @@ class Fitter:
     sizes: tuple[int, ...]
     n_classes: int
     ranking: Sequence[Sequence[int]]
+    origin: Codes
     C: tuple[tuple[float, float], ...] | None = None
 
     @classmethod
     def of(cls, rows: TrainingRows, learner: LocalLearner, ranking: Sequence[Sequence[int]]) -> Fitter:
-        return cls(learner, rows.codes, rows.sizes, rows.n_classes, ranking)
+        return cls(learner, rows.codes, rows.sizes, rows.n_classes, ranking, rows.origin)
+
+    def on(self, rows: Codes, weights: Floats, origin: Codes) -> Fitter:
+        """Return the same fitter on some of its rows, with other weights."""
+        if np.array_equal(rows, np.arange(len(self.codes))):  # each is there once, with its whole weight
+            return replace(self, origin=origin)
+        codes = np.asfortranarray(self.codes[rows])
+        return replace(self, learner=self.learner.on(rows, weights), codes=codes, origin=origin)
 
     @property
     def sample_weight(self) -> Floats:
         return self.learner.sample_weight
 
-    @cached_property
-    def warm(self) -> bool:
-        """Whether models start from those of the coarser family."""
-        return isinstance(self.learner, WarmStart)
-
-    def with_C(self, C: Sequence[tuple[float, float]]) -> Fitter:
-        return replace(self, C=tuple(C))
-
-    def C_of(self, child: int, family: Family) -> float | None:
-        return None if self.C is None else self.C[child][bool(family.classes(self.n_classes))]
-
     def learner_of(self, child: int, family: Family) -> LocalLearner:
-        C = self.C_of(child, family)
-        if C is None:
+        """Return the learner of a family: the one with its C."""
+        if self.C is None:
             return self.learner
         assert isinstance(self.learner, Regularised)
-        return self.learner.with_C(C)
+        return self.learner.with_C(self.C[child][bool(family.classes(self.n_classes))])
 
     def task(self, child: int, family: Family) -> LocalTask:
         return local_task(child, family, self.codes, self.sizes)
@@ -70,9 +70,9 @@ class Fitter:
         return family.coarser(self.ranking[child])
 
     def start(self, child: int, family: Family) -> Start | None:
-        """Fit what the models of a family start from: those of the coarser one, which start from theirs.
+        """Fit the models of the coarser family, from which the models of a family start.
 
-        It depends on nothing but the family, so scores have the same bits in whichever order families are scored.
+        The result depends on the family only, so scores are the same bits in whichever order families are scored.
         """
         coarser = self.coarser(child, family)
         learner = None if coarser is None else self.learner_of(child, coarser)

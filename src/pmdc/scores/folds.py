@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes
-from pmdc.model_selection import MultiStratifiedKFold
+from pmdc._support.arrays import Codes, Floats
+from pmdc.learners.validation import deal
 from pmdc.table.rows import TrainingRows
 
 
@@ -21,28 +21,55 @@ class Folds:
 
     Attributes
     ----------
+    rows : array of shape (n,)
+        Indices of training rows. A row of weight 3 may be in three folds, with a third of its weight in each.
+    weights : array of shape (n,)
+    origin : array of shape (n,)
+        Rows with the same number are copies of one row of the table: standard errors count them once.
     pairs : list of (training rows, held-out rows)
-        Every row is held out once; a fold may have no training rows, which says nothing of those it holds out.
+        Positions in `rows`. Every row is held out once; a fold may have no training rows.
     fold : array of shape (n,) or None
-        The fold that holds each row out, where each fold trains on all rows that it does not hold out.
+        The fold that holds each row out, if every fold trains on all other rows.
     """
 
+    rows: Codes
+    weights: Floats
+    origin: Codes
     pairs: list[tuple[Codes, Codes]]
     fold: Codes | None
 
 
 def read_folds(cv: Any, rows: TrainingRows) -> Folds:
-    """Read folds, the same for every family; copies of a row are in the same fold.
+    """Read the folds, which are the same for every family; copies of a row are in the same fold.
 
     Parameters
     ----------
     cv : int, splitter or iterable of (training rows, test rows)
-        A number takes folds in which all class variables have about the same shares of states. A splitter is shown the
-        class variables of the rows of positive weight. An iterable has rows of the whole table.
+        A number deals the rows by their contents (`pmdc.learners.validation.deal`). A splitter gets the class variables
+        of the rows of positive weight; an iterable has positions in the whole table.
     rows : TrainingRows
     """
+    return _deal(int(cv), rows) if isinstance(cv, Integral) else _read_given(cv, rows)
+
+
+def _deal(n_folds: int, rows: TrainingRows) -> Folds:
+    _, first, owner, n_copies = np.unique(rows.origin, return_index=True, return_inverse=True, return_counts=True)
+    inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
+    dealt = deal(inputs, rows.classes[first], np.bincount(owner, rows.weights).astype(float), n_folds)
+    # Each row of the table brings its copies along.
+    copies = n_copies[dealt.rows]
+    piece = np.repeat(np.arange(len(copies)), copies)
+    place = np.arange(len(piece)) - np.repeat(np.cumsum(copies) - copies, copies)
+    begin = np.cumsum(n_copies) - n_copies
+    index = np.argsort(owner, kind="stable")[begin[dealt.rows[piece]] + place]
+    fold = dealt.fold[piece]
+    pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+    return Folds(index, rows.weights[index] * dealt.share[piece], piece, pairs, fold)
+
+
+def _read_given(cv: Any, rows: TrainingRows) -> Folds:
     kept, first = np.unique(rows.origin, return_index=True)
-    listed = not isinstance(cv, Integral) and not hasattr(cv, "split")
+    listed = not hasattr(cv, "split")
     name = "cv" if listed else f"cv={cv!r}"  # lists of rows are long
     n_rows = rows.n_table if listed else len(kept)
     pairs = [
@@ -54,39 +81,35 @@ def read_folds(cv: Any, rows: TrainingRows) -> Folds:
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         what = f"holds row {kept[row]} out {times[row]} times" if times[row] else f"never holds row {kept[row]} out"
-        raise ValueError(f"{name} {what}: every row must be in one test fold.")
+        raise ValueError(f"{name} {what}: every row must be in exactly one test fold.")
     found = [tuple(np.flatnonzero(np.isin(rows.origin, part)) for part in pair) for pair in pairs]
     folds = [(train, test) for train, test in found if len(test)]
-    if any(len(train) + len(test) < len(rows) for train, test in folds):
-        return Folds(folds, None)
-    fold = np.empty(len(rows), dtype=np.int64)
-    for number, (_, test) in enumerate(folds):
-        fold[test] = number
-    return Folds(folds, fold)
+    fold: Codes | None = None
+    if all(len(train) + len(test) == len(rows) for train, test in folds):
+        fold = np.empty(len(rows), dtype=np.int64)
+        for number, (_, test) in enumerate(folds):
+            fold[test] = number
+    return Folds(np.arange(len(rows)), rows.weights, rows.origin, folds, fold)
 
 
 def _split(cv: Any, codes: Codes, name: str) -> list[Any]:
-    """The folds as they are given."""
-    if isinstance(cv, Integral):
-        if len(codes) == 1:
-            return [([], [0])]
-        cv = MultiStratifiedKFold(min(int(cv), len(codes)), shuffle=True, random_state=0)
+    """Return the folds that a splitter or an iterable gives."""
     try:
-        with warnings.catch_warnings():  # states with fewer rows than folds are what back-off is for
+        with warnings.catch_warnings():  # states with fewer rows than folds are handled by shrinkage
             warnings.simplefilter("ignore", UserWarning)
             pairs = list(cv.split(codes, codes) if hasattr(cv, "split") else cv)
     except Exception as error:
         raise ValueError(
-            f"{name} gave no folds of the {len(codes)} rows ({type(error).__name__}: {error}). Give a number of "
-            "folds, a pmdc.model_selection.MultiStratifiedKFold or a list of (train, test) rows."
+            f"{name} could not split the {len(codes)} rows ({type(error).__name__}: {error}). Give a number of folds, "
+            "a pmdc.model_selection.MultiStratifiedKFold or a list of (train, test) rows."
         ) from error
     if not pairs:
-        raise ValueError(f"{name} has no folds: give a list of (train, test) rows; a generator is read only once.")
+        raise ValueError(f"{name} has no folds. Give a list of (train, test) rows; a generator can be read only once.")
     return pairs
 
 
 def _read_fold(pair: Any, n_rows: int, name: str) -> tuple[Codes, Codes]:
-    """The training rows and the test rows of a fold, as numbers."""
+    """Return the training rows and the test rows of a fold as integers."""
     try:
         train, test = pair
     except (TypeError, ValueError):
@@ -94,7 +117,7 @@ def _read_fold(pair: Any, n_rows: int, name: str) -> tuple[Codes, Codes]:
     train, test = _read_rows(train, n_rows, name), _read_rows(test, n_rows, name)
     both = np.intersect1d(train, test)
     if len(both):
-        raise ValueError(f"{name} trains on row {both[0]}, which it holds out: take it out of the training rows.")
+        raise ValueError(f"{name} has row {both[0]} both in train and in test: remove it from train.")
     return train, test
 
 
@@ -106,12 +129,10 @@ def _read_rows(given: Any, n_rows: int, name: str) -> Codes:
         return np.zeros(0, dtype=np.int64)
     if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(
-            f"{name} has rows of type {rows.dtype} and shape {rows.shape}: give the numbers of rows, from 0 to "
-            f"{n_rows - 1}, or {n_rows} booleans."
+            f"{name} has rows of type {rows.dtype} and shape {rows.shape}: give row numbers from 0 to {n_rows - 1}, or "
+            f"{n_rows} booleans."
         )
     outside = (rows < 0) | (rows >= n_rows)
     if outside.any():
-        raise ValueError(
-            f"{name} has row {rows[outside][0]}, but there are {n_rows} rows: give numbers from 0 to {n_rows - 1}."
-        )
+        raise ValueError(f"{name} has row {rows[outside][0]}, but rows are numbered from 0 to {n_rows - 1}.")
     return rows.astype(np.int64)

@@ -1,11 +1,10 @@
-"""The guard against noise: parents must gain more than chance would.
+"""The guard: a significance test on differences of held-out scores.
 
-Held-out scores have errors, and the best of many is best by luck too. A family is accepted only if it scores better
-than what the same class variable has without each one of its class variables, by more than z standard errors of the
-difference. The best of m that are tried for the same place is better by luck by about sqrt(2 ln m) standard errors (the
-greatest of m normal errors); it has to gain these too. Where all rows gain the same the standard error is 0, however
-little that is: so z standard errors are also z^2 / 2 nats at least, which is where a likelihood ratio of one parameter
-has them.
+A family is accepted only if, for each class variable among its parents, it scores better than the best accepted family
+without that parent, by more than z standard errors of the difference. The best of m alternatives must gain
+sqrt(2 ln m) standard errors more, about the largest of m normal errors. If all rows gain the same, the standard error
+is 0 however small the gain; so a gain must also exceed z^2 / 2 nats, the threshold of a likelihood ratio test of one
+parameter at z standard errors.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pmdc.scores.scorer import Gain
 
 
 def exceeds(gain: Gain, z: float, among: int = 1) -> bool:
-    """Whether a gain, the best of some, is more than chance would bring; with ``z=0`` whether there is any."""
+    """Return whether a gain, the best of `among`, is significant; with ``z=0``, whether it is positive."""
     if gain.value <= 0 or not z:
         return gain.value > 0
     errors = z + math.sqrt(2 * math.log(among))
@@ -33,10 +32,10 @@ def guard(
     required: Collection[int] = (),
     discarded: Collection[Family] = (),
 ) -> FamilyTable:
-    """Return the families of one class variable that are worth their parents.
+    """Return the accepted families of one class variable.
 
-    The answer depends on the finished table alone. Families that gain nothing over a smaller one are left out whatever
-    z is, which no best network misses.
+    The result depends on the finished table only. A family that gains nothing over a smaller one is never accepted;
+    some optimal network does without it.
 
     Parameters
     ----------
@@ -44,11 +43,11 @@ def guard(
     gain : function (family, other) -> Gain
     z : float
     key : function family -> parent set
-        The parents that have to be worth it: the class variables, or all parents.
+        The parents that are tested: the class variables, or all parents.
     required : collection of int
-        Parents that are not asked what they gain.
+        Parents that are not tested.
     discarded : collection of Family
-        Families that have been refused already.
+        Families that were rejected before.
     """
     ordered = in_order({family: score for family, score in table.items() if family not in discarded})
     groups: dict[ParentSet, list[Family]] = {}
@@ -58,7 +57,7 @@ def guard(
     accepted: list[Family] = []
 
     def best_within(parents: ParentSet) -> Family | None:
-        """The best accepted family with no other parents than these."""
+        """Return the best accepted family whose parents are among these."""
         if parents in best:
             return best[parents]
         allowed = [family for family in accepted if set(key(family)) <= set(parents)]

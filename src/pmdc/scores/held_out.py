@@ -1,20 +1,20 @@
-"""Scores on rows that the models have not seen, after shrinkage; and the standard errors of their differences."""
+"""Held-out scores after shrinkage, with standard errors of their differences."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Floats
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start
+from pmdc.learners.validation import standard_error
 from pmdc.scores.evaluators import Evaluator
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.row_cache import BoundedCache
-from pmdc.scores.scorer import Gain, Parallel, Scorer, start_of
+from pmdc.scores.scorer import Gain, Parallel, Scorer
 from pmdc.scores.shrinkage import HeldOutRows, floor, shrink, uniform
 
 
@@ -24,13 +24,11 @@ class HeldOutScorer(Scorer):
     Parameters
     ----------
     evaluator : Evaluator
-    origin : array of shape (n,)
-        The row of the table behind each row: standard errors count these.
     shrunk : bool
-        Whether models are shrunk towards those of the coarser family. Without it, absent configurations are answered by
-        the uniform distribution, and no probability in a score is less than the machine precision.
+        Whether models are shrunk towards those of the coarser family. Otherwise absent configurations get the uniform
+        distribution, and probabilities in scores are at least the machine precision.
     memory_budget : int
-        Bytes for rows of families that are kept for comparisons; beyond it they are computed again.
+        Bytes for caching the rows of families for comparisons; others are computed again.
     """
 
     def __init__(
@@ -38,13 +36,11 @@ class HeldOutScorer(Scorer):
         fitter: Fitter,
         parallel: Parallel,
         evaluator: Evaluator,
-        origin: Codes,
         shrunk: bool,
         memory_budget: int,
     ):
         super().__init__(fitter, parallel)
         self.evaluator = evaluator
-        self.origin = origin
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)
         self._kappas: dict[Task, float] = {}
@@ -93,7 +89,7 @@ class HeldOutScorer(Scorer):
         key = child, family, other
         if key not in self._gains:
             differences = self.rows(child, family) - self.rows(child, other)
-            error = standard_error(differences, self.fitter.sample_weight, self.origin)
+            error = standard_error(differences, self.fitter.sample_weight, self.fitter.origin)
             self._gains[key] = Gain(self._known[child, family] - self._known[child, other], error)
         return self._gains[key]
 
@@ -104,25 +100,7 @@ class HeldOutScorer(Scorer):
 def _held_out(
     tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter, evaluator: Evaluator
 ) -> list[tuple[HeldOutRows, Start | None]]:
-    answers = []
-    for (child, family), start in tasks:
-        first = start_of(fitter, child, family, start)
-        answers.append(evaluator(fitter, fitter.learner_of(child, family), child, family, first))
-    return answers
-
-
-def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float:
-    """Return the standard error of the weighted sum of differences that are independent between rows of the table.
-
-    With d_i the difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation
-    of d_i. A row of weight 3 counts as three rows; the copies of a row count as one.
-    """
-    rows, which = np.unique(origin, return_inverse=True)
-    if len(rows) < len(origin):
-        total: Floats = np.bincount(which, weights).astype(float)
-        differences, weights = np.bincount(which, weights * differences) / total, total
-    n = weights.sum()
-    if n <= 1.0:
-        return np.inf
-    mean = np.dot(weights, differences) / n
-    return math.sqrt(n * np.dot(weights, (differences - mean) ** 2) / (n - 1.0))
+    return [
+        evaluator(fitter, fitter.learner_of(child, family), child, family, start or fitter.start(child, family))
+        for (child, family), start in tasks
+    ]

@@ -1,15 +1,16 @@
-"""C of the local models, chosen for each class variable by rows that they have not seen."""
+"""The choice of C for each class variable by held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
-
+from pmdc._support.arrays import Floats
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, Task
 from pmdc.candidates.rules import ParentRules, with_parent
-from pmdc.learners.protocols import Regularised, Start, best_C
+from pmdc.learners.protocols import Regularised, Start
+from pmdc.learners.validation import best_C
 from pmdc.scores.evaluators import Evaluator
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.scorer import Parallel
@@ -23,16 +24,16 @@ def choose_C(
     evaluator: Evaluator,
     parallel: Parallel,
     shrunk: bool,
-) -> Fitter:
-    """Choose C twice for each class variable and return the fitter with it.
+) -> tuple[tuple[float, float], ...]:
+    """Choose two values of C for each class variable.
 
-    Once for its models without class variables as parents: with all discrete features as inputs or with none, whichever
-    is better with a C of its own. And once for those with: there for the most informative class variable beside these,
-    as an input or as what partitions the rows, as parents say what features would have to.
+    The first is for models without class variables as parents: of the family with all discrete features as inputs and
+    the one with none, the better with its own C decides. The second is for models with class variables as parents: the
+    most informative class variable is added to that family, as an input and as a partition, and the better decides.
     """
 
     def best(tasks: Sequence[Task], fitter: Fitter) -> dict[int, tuple[float, float, Family]]:
-        """Class variable -> greatest score, its C, its family."""
+        """Return for each class variable the best score, its C and its family."""
         found: dict[int, tuple[float, float, Family]] = {}
         for (child, family), (score, C) in zip(tasks, parallel(_choose, tasks, fitter, evaluator, shrunk), strict=True):
             if child not in found or score > found[child][0]:
@@ -41,7 +42,7 @@ def choose_C(
 
     tell_phase("choosing the regularisation of the local models")
     alone = best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
-    fitter = fitter.with_C([(alone[rule.child][1],) * 2 for rule in rules])
+    fitter = replace(fitter, C=tuple((alone[rule.child][1],) * 2 for rule in rules))
     tasks: list[Task] = []
     for rule in rules:
         possible = [v for v in fitter.ranking[rule.child] if v < rule.n_classes and v in rule.allowed]
@@ -49,25 +50,22 @@ def choose_C(
             base = alone[rule.child][2]
             tasks += [(rule.child, family) for family in with_parent(base, possible[0], conditioning)]
     beside = best(tasks, fitter)
-    return fitter.with_C(
-        [(alone[rule.child][1], beside.get(rule.child, alone[rule.child])[1]) for rule in rules],
-    )
+    return tuple((alone[rule.child][1], beside.get(rule.child, alone[rule.child])[1]) for rule in rules)
 
 
 def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
-    """The greatest log-likelihood of the held-out rows of a family, and the C that gives it."""
+    """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
     learner, weights = fitter.learner, fitter.sample_weight
     assert isinstance(learner, Regularised)
     towards = uniform(len(fitter.codes), fitter.sizes[child])
-    if family.partition and shrunk:  # towards the model that partitions nothing, for which C was chosen before
+    if family.partition and shrunk:  # towards the family without a partition, whose C is known already
         coarse = family.without(*family.partition)
         rows, _ = evaluator(fitter, fitter.learner_of(child, coarse), child, coarse, None)
         towards = shrink(rows, towards, weights)[0]
 
-    def score(C: float, start: Start | None) -> tuple[float, Start | None]:
+    def held_out(C: float, start: Start | None) -> tuple[Floats, Start | None]:
         rows, start = evaluator(fitter, learner.with_C(C), child, family, start)
-        value = shrink(rows, towards, weights)[0] if shrunk else floor(rows, towards)
-        return float(np.dot(weights, value)), start
+        return shrink(rows, towards, weights)[0] if shrunk else floor(rows, towards), start
 
-    return best_C(score)
+    return best_C(held_out, weights, fitter.origin)

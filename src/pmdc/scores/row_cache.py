@@ -1,4 +1,4 @@
-"""A bounded cache: what it has forgotten is computed again, to the same bits."""
+"""A cache of bounded size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ Value = TypeVar("Value", bound=Sized)
 
 
 class BoundedCache(Generic[Value]):
-    """Values by key, the oldest forgotten first when they are more than some bytes.
-
-    Parameters
-    ----------
-    max_bytes : int
-    """
+    """Values by key; the oldest are dropped when all together exceed `max_bytes`."""
 
     def __init__(self, max_bytes: int):
         self.max_bytes = max_bytes
@@ -36,11 +31,11 @@ class BoundedCache(Generic[Value]):
         self._bytes += value.nbytes
 
     def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return the value of a key, computed and kept if it is not there."""
+        """Return the value of a key; compute and keep it if it is missing."""
         if key not in self._values:
             self.put(key, compute())
         return self._values[key]
 
     def find(self, key: Hashable) -> Value | None:
-        """Return the value of a key if it is there."""
+        """Return the value of a key, or None."""
         return self._values.get(key)

@@ -1,7 +1,6 @@
-"""The scores of many families at once, in parallel; the greater, the better.
+"""Scores of many families, computed in parallel; greater is better.
 
-A score depends on the family alone: neither on the order in which families are asked for, nor on the number of workers,
-nor on what was forgotten in between.
+A score depends on the family only, not on the order of requests, the number of workers or the cache.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from pmdc.scores.row_cache import BoundedCache
 Parallel = Callable[..., list[Any]]
 
 _CHUNK_SIZE, _MIN_CHUNKS = 16, 16
-"""Families in one parallel task, enough to outweigh sending it, and tasks that a call has at least, if it can."""
+"""Families in one parallel task, and the number of tasks that a call should have at least."""
 
 _START_BYTES = 2**27
-"""Memory for what models start from (128 MiB); beyond it, starts are fitted again."""
+"""Memory for warm starts (128 MiB); others are fitted again."""
 
 _BATCH_BYTES = 2**27
-"""Memory for answers of workers that wait to be read (128 MiB)."""
+"""Memory for results of workers (128 MiB)."""
 
 
 class Gain(NamedTuple):
-    """By how much one family scores better than another, and the standard error of that."""
+    """The difference between the scores of two families, and its standard error."""
 
     value: float
     standard_error: float
@@ -52,9 +51,9 @@ class Scorer(ABC):
         self._starts: BoundedCache[Start] = BoundedCache(_START_BYTES)
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
-        """Score some families, and those that their scores need."""
-        wanted = self._needed(tasks)
-        new = [task for task in wanted if task not in self._known]
+        """Return the scores of families, and of those that these scores depend on."""
+        needed = self._needed(tasks)
+        new = [task for task in needed if task not in self._known]
         done = 0
         for batch in self._batches(new):
             with part_of(done, len(batch), len(new)):
@@ -64,14 +63,14 @@ class Scorer(ABC):
                 self._known[task] = self._read(task, answer)
                 if start is not None:
                     self._starts.put(task, start)
-        return {task: self._known[task] for task in wanted}
+        return {task: self._known[task] for task in needed}
 
     def _needed(self, tasks: Sequence[Task]) -> list[Task]:
-        """The families whose scores these need, themselves included."""
+        """Return these families and those that their scores depend on."""
         return list(dict.fromkeys(tasks))
 
     def _batches(self, tasks: Sequence[Task]) -> list[list[Task]]:
-        """Coarse partitions first: finer ones are shrunk towards them and start from them."""
+        """Return batches with coarse partitions first: finer ones are shrunk towards them and start from them."""
         size = max(1, _BATCH_BYTES // (16 * len(self.fitter.codes)))
         ordered = sorted(tasks, key=lambda task: len(task[1].partition))
         levels = [list(level) for _, level in groupby(ordered, key=lambda task: len(task[1].partition))]
@@ -85,27 +84,22 @@ class Scorer(ABC):
         return list(chain.from_iterable(self.parallel(work, chunks, *rest)))
 
     def _start(self, child: int, family: Family) -> Start | None:
-        """The start of a family, if it is kept; workers fit those that are not."""
+        """Return the cached start of a family; workers fit missing ones."""
         coarser = self.fitter.coarser(child, family)
         return None if coarser is None else self._starts.find((child, coarser))
 
     @abstractmethod
     def _work(self) -> tuple[Any, ...]:
-        """The function that workers run for chunks of families with their starts, and its other arguments."""
+        """Return the function that workers run for chunks of (family, start), and its other arguments."""
 
     @abstractmethod
     def _read(self, task: Task, answer: Any) -> float:
-        """The score of a family from what a worker has answered."""
+        """Return the score of a family from the result of a worker."""
 
     @abstractmethod
     def gain(self, child: int, family: Family, other: Family) -> Gain:
-        """Compare two families that were scored."""
+        """Return by how much a scored family is better than another."""
 
     def kappa(self, child: int, family: Family) -> float | None:
-        """Return how strongly a family that was scored is shrunk towards the coarser one, if that was chosen."""
+        """Return the kappa of a scored family, if one was chosen."""
         return None
-
-
-def start_of(fitter: Fitter, child: int, family: Family, start: Start | None) -> Start | None:
-    """Return the start of a family, fitted anew where it was not kept."""
-    return fitter.start(child, family) if start is None and fitter.warm else start

@@ -1,14 +1,13 @@
-"""Shrinkage: how much a local model is to be believed, by rows that it has not seen.
+"""Shrinkage of local models towards the coarser family, chosen by held-out rows.
 
-A configuration with few rows is not to be believed: the answer p of its model, with the weight W of the rows behind it,
-is shrunk towards the answer q of the coarser family (`Family.coarser`),
+The probability p of a model fitted on rows of total weight W is shrunk towards the probability q of the coarser family
+(`Family.coarser`),
 
-    (W p + kappa q) / (W + kappa),
+    (W p + kappa q) / (W + kappa).
 
-which is q where the configuration has no rows, gives absent states the share kappa q / (W + kappa), and is never 0. For
-each family kappa is the one on a grid under which the held-out rows have the greatest log-likelihood. q is shrunk
-towards its own q in the same way, down to the family whose parents partition nothing, and that towards the uniform
-distribution.
+This is q for a configuration without rows, gives absent states the share kappa q / (W + kappa), and is never 0. For
+each family, kappa is the value on a grid that maximises the log-likelihood of the held-out rows. q is shrunk in the
+same way, down to the family without a partition, which is shrunk towards the uniform distribution.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from pmdc._support.arrays import Floats
 from pmdc.learners.smoothing import TINY
 
 KAPPAS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""The values of kappa that are tried: how many rows the coarser family is worth."""
+"""The values of kappa that are tried: the weight of the coarser family, in rows."""
 
 
 class HeldOutRows(NamedTuple):
-    """What models say of rows that they have not seen.
+    """Held-out log-probabilities of the rows.
 
     Attributes
     ----------
     log_proba : array of shape (n,)
-        Of the row's own state; -inf where the model knows nothing of it.
+        Of the row's own state; -inf where the model has not seen this state.
     weight : array of shape (n,)
-        The weight of the rows behind the model.
+        The weight of the rows that the model was fitted on.
     """
 
     log_proba: Floats
@@ -45,7 +44,7 @@ def uniform(n_rows: int, n_states: int) -> Floats:
 
 
 def shrink(rows: HeldOutRows, coarser: Floats, sample_weight: Floats) -> tuple[Floats, float]:
-    """Return the held-out log-probabilities after shrinkage, and the kappa that serves them best.
+    """Return the held-out log-probabilities after shrinkage with the best kappa, and this kappa.
 
     Parameters
     ----------
@@ -63,6 +62,6 @@ def shrink(rows: HeldOutRows, coarser: Floats, sample_weight: Floats) -> tuple[F
 def floor(rows: HeldOutRows, coarser: Floats) -> Floats:
     """Return the held-out log-probabilities without shrinkage.
 
-    `coarser` answers where nothing is known, and no probability is less than the machine precision.
+    Rows without a model get `coarser`; probabilities are at least the machine precision.
     """
     return np.where(rows.weight > 0, np.maximum(rows.log_proba, TINY), coarser)

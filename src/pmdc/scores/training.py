@@ -8,7 +8,7 @@ from typing import Any
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start, WarmStart
 from pmdc.scores.fitter import Fitter
-from pmdc.scores.scorer import Gain, Parallel, Scorer, start_of
+from pmdc.scores.scorer import Gain, Parallel, Scorer
 
 
 class TrainingScorer(Scorer):
@@ -34,12 +34,12 @@ class TrainingScorer(Scorer):
 
 
 def _log_likelihoods(tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter) -> list[tuple[float, Start | None]]:
-    """Phase P1 (Eq. 17) for some families: C(Y, D) of Eq. 20, the log-likelihoods of all parts summed."""
+    """Run phase P1 (Eq. 17) for some families: return C(Y, D) of Eq. 20, the sum over all parts."""
     answers: list[tuple[float, Start | None]] = []
     for (child, family), start in tasks:
         task, learner = fitter.task(child, family), fitter.learner_of(child, family)
         if isinstance(learner, WarmStart):
-            answers.append(learner.log_likelihood_from(task, start_of(fitter, child, family, start)))
+            answers.append(learner.log_likelihood_from(task, start or fitter.start(child, family)))
         else:
             answers.append((learner.log_likelihood(task), None))
     return answers

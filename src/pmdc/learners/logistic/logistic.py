@@ -30,9 +30,10 @@ from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProba
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBefore, Rotated, one_hot, principal_axes, state_shares
 from pmdc.learners.options import Options
 from pmdc.learners.partition import Partition
-from pmdc.learners.protocols import CrossValidated, Regularised, Start, best_C
+from pmdc.learners.protocols import CrossValidated, Regularised, Start
 from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask, root_task
+from pmdc.learners.validation import best_C, deal
 from pmdc.table.features import Features
 from pmdc.table.rows import read_weights
 
@@ -42,23 +43,21 @@ _NO_FOLDS: Codes = np.empty(0, dtype=np.int64)
 class Logistic(LogProbaClassifier):
     """Multinomial logistic regression on standardised features.
 
-    The features are brought to mean 0 and variance 1 over all rows of `fit`; the coefficients have an L2
-    penalty, the intercept has none. Inside `GBNC` the standardisation is over the whole table, so that all
-    parts of the rows are penalised alike.
+    The features are scaled to mean 0 and variance 1 over all rows of `fit`; the coefficients have an L2 penalty, the
+    intercept has none. Inside `GBNC` the scaling is over the whole table, so that all parts are penalised alike.
 
     Parameters
     ----------
     C : float or "auto", default=1.0
-        Inverse strength of the penalty, as in scikit-learn; ``np.inf`` means none. "auto" takes the one, of nine from
-        1e-4 to 1e4, under which rows that the model has not seen are most probable: here and in the baselines by five
-        folds, in `GBNC` by its criterion, for each class variable.
+        Inverse weight of the penalty, as in scikit-learn; ``np.inf`` means no penalty. "auto" chooses one of nine
+        values from 1e-4 to 1e4 by held-out rows, the strongest penalty within half a standard error of the best: here
+        and in the baselines by five folds, in `GBNC` by its criterion for each class variable.
     tol : float, default=1e-9
-        The optimisation stops when the next step will gain no more than this, relative to the objective; that step is
-        still taken. Log-likelihoods, which leave the penalty out, are exact to about its square root. (Without a
-        penalty, where states are separable, the optimum is 0 and infinitely far away: then it stops when the objective
-        is 1e-8 of that of the frequencies.)
+        The optimisation stops after the step that gains no more than this, relative to the objective. Log-likelihoods,
+        which do not include the penalty, are accurate to about its square root. (Without a penalty, separable states
+        have no finite optimum: the optimisation stops when the objective is 1e-8 of that of the frequencies.)
     max_iter : int, default=1000
-        The most iterations of the optimisation.
+        Maximal number of iterations.
 
     Attributes
     ----------
@@ -69,9 +68,9 @@ class Logistic(LogProbaClassifier):
     mean_, scale_ : arrays of shape (n_features,)
         The standardisation.
     C_ : float
-        The strength that was used.
+        The C that was used.
     n_iter_ : int
-        Iterations of the optimisation.
+        Number of iterations.
     n_features_in_ : int
 
     Examples
@@ -89,7 +88,7 @@ class Logistic(LogProbaClassifier):
         self.max_iter = max_iter
 
     def check_parameters(self) -> None:
-        """Refuse parameters that make no sense; `GBNC` calls this before any work."""
+        """Raise an error for invalid parameters; `GBNC` calls this before any work."""
         for name, value in (("C", self.C), ("tol", self.tol)):
             if name == "C" and isinstance(value, str) and value == "auto":
                 continue
@@ -135,7 +134,7 @@ class Logistic(LogProbaClassifier):
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the probabilities, shape (n, n_classes)."""
+        """Return the logarithms of the probabilities, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         inputs = Features(X, np.empty((len(X), 0), dtype=np.int64))
@@ -192,11 +191,11 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
     Parameters
     ----------
     estimator : Logistic or LogisticRegression
-        The one standardises the inputs over all rows, the other takes them as they are.
+        `Logistic` standardises the inputs over all rows, `LogisticRegression` does not.
     inputs : Features
     sample_weight : array of shape (n,)
     sizes : sequence of int
-        The number of values of each discrete input; they are seen as indicators.
+        The number of values of each discrete input; they become indicators.
     options : Options, optional
     """
 
@@ -220,13 +219,13 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         self.ridge = 1.0 if self.auto else 0.0 if np.isinf(estimator.C) else 1.0 / float(estimator.C)
         self.n_iter = 0
         X = Indicators(sizes)(inputs)
-        # The intercept is free, so a shift changes no model.
+        # The intercept has no penalty, so shifting the inputs changes no model.
         self.affine = Affine.standard(X, sample_weight)
         if not self.standard:
             width = Affine.min_max(X).width if options.min_max else np.ones(X.shape[1])
             self.affine = Affine(self.affine.shift, width)
         prepare = Rotated(Indicators(sizes, self.affine), None)
-        # Without a penalty no rotation is free of rounding that matters, and none is needed.
+        # Without a penalty, a rotation is not needed, and its rounding would matter.
         if self.ridge:
             prepare = Rotated(prepare.prepare, principal_axes(self.affine(X)))
         super().__init__(estimator, prepare(inputs), sample_weight, prepare, options)
@@ -234,7 +233,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         self.axes = prepare.axes
 
     def unrotate(self, coef: Floats) -> Floats:
-        """Coefficients of the inputs as they were before the rotation."""
+        """Return the coefficients of the inputs before the rotation."""
         return coef if self.axes is None else coef @ self.axes.T
 
     def n_parameters(self, n_states: int, input_sizes: Sequence[int]) -> int:
@@ -266,26 +265,25 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         return self.with_chosen_C(task)._fit_to(task, X) if self.auto else super()._fit_to(task, X)
 
     def with_chosen_C(self, task: LocalTask) -> LogisticLearner:
-        """Return the same learner with C chosen for a task by five folds, where it is to be.
+        """Return the same learner with C chosen for a task by five folds if C is "auto".
 
-        A state that a model has not seen gets its share of what one row more is worth.
+        A state that a model has not seen gets an equal share of the probability 1 / (1 + weight of the part).
         """
         if not self.auto:
             return self
-        rows, fold, shares = _deal(self.plain, task.codes, self.sample_weight)
-        copies, some = self.on(rows), task.take(rows)
-        copies.sample_weight = weight = shares * self.sample_weight[rows]
-        weights = some.partition.weights(weight)
-        least = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
+        rows, fold, share = deal(self.plain, task.codes[:, None], self.sample_weight, 5)
+        dealt, some = self.on(rows, share * self.sample_weight[rows]), task.take(rows)
+        weights = some.partition.weights(dealt.sample_weight)
+        floor = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
 
-        def score(C: float, start: Start | None) -> tuple[float, Start | None]:
-            held_out, start = copies.with_C(C).cross_validate(some, fold, start)
-            return float(np.dot(weight, np.where(np.isneginf(held_out), least, held_out))), start
+        def held_out(C: float, start: Start | None) -> tuple[Floats, Start | None]:
+            log_proba, start = dealt.with_C(C).cross_validate(some, fold, start)
+            return np.where(np.isneginf(log_proba), floor, log_proba), start
 
-        return self.with_C(best_C(score)[1])
+        return self.with_C(best_C(held_out, dealt.sample_weight, np.arange(len(rows)))[1])
 
     def joining(self, task: LocalTask) -> IndicatorsBefore:
-        # Before the rotated inputs, of which the last are the least: so they are fitted fastest.
+        # Before the rotated inputs, whose variances decrease: this order is fitted fastest.
         width = sum(task.input_sizes)
         shares, scale = np.zeros(width), Affine.identity(width)
         if task.input_codes is not None:
@@ -308,7 +306,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
 
         partition = task.partition
         coef = np.zeros((len(groups.part), X.shape[1] + 1))
-        if start is not None:  # each state starts with its coefficients in the coarser part
+        if start is not None:  # each state starts from its coefficients in the coarser part
             part, state = np.nonzero(groups.number >= 0)
             coarse = partition.configurations.within(start.configurations)[part]
             coef[groups.number[part, state]] = start.coef[start.number[coarse, state]]
@@ -345,7 +343,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
 
 
 def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
-    """Whether the engine has the same objective: an L2 penalty, a free intercept, no weights of classes.
+    """Return whether the engine has the same objective: an L2 penalty, no class weights, intercept not penalised.
 
     It is then solved to its optimum, whatever the solver, `tol` and `max_iter` of the estimator.
     """
@@ -365,23 +363,6 @@ def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
 
 
 def _part_by_part(partition: Partition) -> tuple[Codes, Codes]:
-    """The rows part by part, and where each part begins."""
+    """Return the rows sorted by part, and where each part begins."""
     order = np.argsort(partition.part, kind="stable")
     return order, np.searchsorted(partition.part[order], np.arange(partition.n_parts + 1))
-
-
-def _deal(X: Floats, codes: Codes, sample_weight: Floats, n_folds: int = 5) -> tuple[Codes, Codes, Floats]:
-    """Deal rows into folds that are alike in the states and in the inputs; a row of weight 3 is dealt as three rows.
-
-    Equal rows are dealt one after the other, so it makes no difference whether rows are repeated or weighted. Returned
-    are rows, their folds, and which share of the weight of a row is there in that fold.
-    """
-    direction = np.random.RandomState(0).normal(size=X.shape[1])
-    order = np.lexsort((X @ direction, codes))
-    count = np.maximum(np.round(sample_weight[order]), 1).astype(np.int64)
-    first = np.cumsum(count) - count
-    # How many of the places first, ..., first + count - 1 are dealt to each fold.
-    fold = np.arange(n_folds)[None]
-    dealt = (first[:, None] + count[:, None] - 1 - fold) // n_folds - (first[:, None] - 1 - fold) // n_folds
-    rows, folds = np.nonzero(dealt)
-    return order[rows], folds, dealt[rows, folds] / count[rows]

@@ -2,11 +2,12 @@
 
 Within a part, given the state y, the inputs are independent: a continuous one Gaussian, a discrete one categorical,
 
-    P(y | x)  proportional to  f_y  prod_j N(x_j; mu_yj, v_yj + e)  prod_c (n_yc(x_c) + alpha) / (n_y + alpha q_c),
+    P(y | x)  proportional to  f_y  prod_j N(x_j; mu_yj, v_yj + e_j)  prod_c (n_yc(x_c) + alpha) / (n_y + alpha q_c),
 
 with f_y the share of the state in the part, mu and v the (weighted) mean and variance of its rows, n_y their weight,
-n_yc(x_c) the weight of those with the value x_c, and q_c the number of values. As in scikit-learn, e is `var_smoothing`
-times the greatest variance of an input over the rows of the part.
+n_yc(x_c) the weight of those with the value x_c, and q_c the number of values. e_j is `var_smoothing` times the
+variance of input j over the part; for scikit-learn's `GaussianNB`, times the greatest of these, without weights. An
+input that is constant over a part is left out there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from pmdc.learners.groups import (
     GroupedModels,
     Groups,
     LogProbaClassifier,
-    constant_parts,
     refuse_nan,
 )
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
@@ -41,21 +41,25 @@ from pmdc.table.columns import UNKNOWN, read_columns
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import read_weights
 
+_CHUNK_CELLS = 2**22
+"""Rows times inputs that are left out at once."""
+
 
 class NaiveBayes(LogProbaClassifier):
-    """Naive Bayes for numbers and categories together: Gaussian for the ones, categorical for the others.
+    """Naive Bayes for numbers and categories together: Gaussian for numbers, categorical for categories.
 
-    On numbers alone it is scikit-learn's `GaussianNB`. Inside `GBNC` discrete features are parents, not inputs; in the
-    baselines they, and the class variables before a link of a chain, are inputs.
+    On numbers it differs from scikit-learn's `GaussianNB` only in the smoothing of variances: here it is relative to
+    the variance of each feature, so a feature of small scale is not lost beside one of large scale. Inside `GBNC`
+    discrete features are parents, not inputs; in the baselines they, and the predecessors in a chain, are inputs.
 
     Parameters
     ----------
     var_smoothing : float, default=1e-9
-        This share of the greatest variance of a continuous input is added to all variances.
+        This share of the variance of each continuous feature over all rows is added to its variance within each state.
     alpha : float, default=1.0
         Added to the counts of the values of discrete inputs.
     discrete_features : "from_dtype", None or list, default="from_dtype"
-        As in `GBNC`; without effect inside a classifier of several class variables, which has its own.
+        As in `GBNC`; ignored inside a classifier of several class variables, which has its own parameter.
 
     Attributes
     ----------
@@ -79,7 +83,7 @@ class NaiveBayes(LogProbaClassifier):
         self.discrete_features = discrete_features
 
     def check_parameters(self) -> None:
-        """Refuse parameters that make no sense; `GBNC` calls this before any work."""
+        """Raise an error for invalid parameters; `GBNC` calls this before any work."""
         for name, value in (("var_smoothing", self.var_smoothing), ("alpha", self.alpha)):
             if not isinstance(value, Real) or not 0 < value < np.inf:
                 raise ValueError(f"{name}={value!r} must be a positive number.")
@@ -121,13 +125,13 @@ class NaiveBayes(LogProbaClassifier):
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the probabilities, shape (n, n_classes)."""
+        """Return the logarithms of the probabilities, shape (n, n_classes)."""
         check_is_fitted(self)
         columns = read_columns(X, "X", type(self).__name__)
         validate_data(self, X, skip_check_array=True, reset=False)
         inputs = self._features.encode(columns)
         every = list(range(len(self._features.discrete)))
-        self._features.warn_unseen(inputs, every, columns, "It counts as a value that is missing.")
+        self._features.warn_unseen(inputs, every, columns, "It is treated as missing.")
         return self._models.log_proba(self._prepare(inputs), np.zeros(len(inputs), dtype=np.int64))
 
     def fitted_parts(self) -> tuple[GroupedModels, Preparation, FeatureTable | None]:
@@ -146,7 +150,7 @@ class NaiveBayesModels(GroupedModels):
     Attributes
     ----------
     offset : array of shape (n_groups,)
-        All that does not depend on the inputs: log share of the state and log normalisers of the Gaussians.
+        What does not depend on the inputs: log share of the state and log normalisers of the Gaussians.
     mean, precision : arrays of shape (n_groups, d)
         Of the continuous inputs.
     log_theta : array of shape (n_groups, sum of the sizes)
@@ -176,7 +180,7 @@ class NaiveBayesModels(GroupedModels):
         return self.join(X, codes), added
 
     def fits(self, fitted: Fitted) -> bool:
-        # The values of discrete inputs are read off the last columns: these must be codes.
+        # The last columns must be the codes of the discrete inputs.
         n_groups, n_discrete = len(self.log_frequency), len(fitted.values) + len(fitted.inputs)
         if type(fitted.prepare) is not CodesBehind or self.join is not codes_behind:
             return False
@@ -218,13 +222,14 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         options: Options | None = None,
     ):
         options = options or Options()
-        if isinstance(estimator, NaiveBayes):
+        self.per_feature = isinstance(estimator, NaiveBayes)
+        if self.per_feature:
             estimator.check_parameters()
         self.var_smoothing = float(estimator.var_smoothing)
         self.alpha = float(getattr(estimator, "alpha", 1.0))
         self.sizes = np.array(sizes, dtype=np.int64)
         X = inputs.continuous
-        # A shift changes no Gaussian; near their means numbers lose no digits to a large offset.
+        # Shifting the features changes no probability, and numbers near 0 lose no digits to a large offset.
         width = Affine.min_max(X).width if options.min_max else np.ones(X.shape[1])
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
         super().__init__(estimator, prepare(inputs), sample_weight, prepare, options)
@@ -242,15 +247,11 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         sizes = self._all_sizes(task)
         starts = np.cumsum(sizes) - sizes
         d = X.shape[1] - len(sizes)
-        part, n_parts = task.partition.part, task.partition.n_parts
         mean, variance = kernels.moments(X, groups.of_row, self.sample_weight, groups.weights, d)
-        _, spread = self._part_moments(X, part, groups, mean, variance)
-        variance += self.var_smoothing * spread.max(axis=1, initial=0.0)[groups.part, None]
-        offset = groups.log_frequency.copy()
-        # Where no input varies over the rows of a part, all its Gaussians are one point, and their ratio is 1.
-        varied = ~constant_parts(X[:, :d], part, n_parts)[groups.part]
-        offset[varied] -= 0.5 * np.log(2 * np.pi * variance[varied]).sum(axis=1)
-        precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=varied[:, None])
+        added = self._added(self._part_moments(X, task.partition.part, groups, mean, variance)[-1])[groups.part]
+        scale = np.where(added > 0, 2 * np.pi * (variance + added), 1.0)  # a constant input is left out
+        offset = groups.log_frequency - 0.5 * np.log(scale).sum(axis=1)
+        precision = np.where(added > 0, 2 * np.pi / scale, 0.0)
         counts = kernels.value_weights(X, groups.of_row, self.sample_weight, len(groups.part), d, sizes, starts)
         totals = groups.weights[:, None] + self.alpha * np.repeat(sizes, sizes)
         return NaiveBayesModels(
@@ -271,90 +272,107 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         X = self.design(task)
         heavy = np.flatnonzero(self.sample_weight > 1.0)
         if not len(heavy):
-            return self._leave_one_out(task, X, self._fit_to(task, X))
-        # What stays of a heavy row becomes a row of its own.
+            return self._leave_one_out(task, X)
+        # A row of weight w > 1 becomes one of weight 1, which is left out, and one of weight w - 1.
         rows = np.concatenate([np.arange(len(X)), heavy])
-        split = self.on(rows)
-        split.sample_weight = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
-        longer, X = task.take(rows), X[rows]
-        return split._leave_one_out(longer, X, split._fit_to(longer, X))[: len(task.codes)]
+        weights = np.append(np.minimum(self.sample_weight, 1.0), self.sample_weight[heavy] - 1.0)
+        return self.on(rows, weights)._leave_one_out(task.take(rows), X[rows])[: len(task.codes)]
 
-    def _leave_one_out(self, task: LocalTask, X: Floats, models: NaiveBayesModels) -> Floats:
-        """Return what n fits, each without one row, would answer, in closed form; X has all inputs.
+    def _leave_one_out(self, task: LocalTask, X: Floats) -> Floats:
+        """Return in closed form what n fits, each without one row, would answer; X has all inputs.
 
         When a row x of weight w leaves a group of weight W, mean mu and variance v, there remain
 
             W' = W - w,   mu' = mu - w / W' (x - mu),   v' = (W v - w W / W' (x - mu)^2) / W',
 
-        and its values leave the counts of the discrete inputs. So does it leave the variances over its part; their
-        maximum, and with it what is added to the variances of all states of the part, is that of the other rows. What
-        these formulas cancel is computed again from the rows that stay. The preparation of the inputs, and in the
-        paper's preset which parts are uniform, stay as they are with the row.
+        and likewise of its part, from which the smoothing is computed; its values leave the counts of the discrete
+        inputs. Where these formulas lose digits, the sums are computed again from the rows that stay. The preparation
+        of the inputs and, with ``backoff="paper"``, the uniform parts are those of all rows.
         """
+        from pmdc.learners import kernels as shared
         from pmdc.learners.naive_bayes import kernels
 
-        part, n_parts = task.partition.part, task.partition.n_parts
-        groups, sizes = Groups.of(task, self.sample_weight), self._all_sizes(task)
-        d = X.shape[1] - len(sizes)
-        weights, by_group, by_part = self.sample_weight, _bounds(groups.of_row), _bounds(part)
-        rows = np.argsort(groups.of_row, kind="stable")  # part by part, too
-        mean, variance = kernels.moments(X, groups.of_row, weights, groups.weights, d)
-        centre, spread = self._part_moments(X, part, groups, mean, variance)
-        greatest = kernels.greatest_variance_without(X, part, centre, spread, rows, by_part)
-        out: Floats = kernels.naive_bayes_without(
-            X,
-            part,
-            groups.of_row,
-            weights,
-            groups.number,
-            rows,
-            by_group,
-            groups.weights,
-            kernels.totals_without(weights, groups.of_row, groups.weights, rows, by_group),
-            kernels.totals_without(weights, part, groups.part_weights, rows, by_part),
-            models.offset - models.log_frequency,
-            mean,
-            variance,
-            models.precision,
-            self.var_smoothing * greatest,
-            _constant_without(X[:, :d], part, n_parts),
-            kernels.value_weights(X, groups.of_row, weights, len(groups.part), d, sizes, models.starts),
-            models.log_theta,
-            models.starts,
-            sizes,
-            self.alpha,
-            self.smooth,
-            TINY,
-        )
+        groups, uniform = self._groups(task)
+        part, group, number, weights = task.partition.part, groups.of_row, groups.number, self.sample_weight
+        models = self._fit_groups(task, X, groups, uniform)
+        d, m = models.mean.shape[1], task.n_states
+        mean, variance = kernels.moments(X, group, weights, groups.weights, d)
+        part_moments = self._part_moments(X, part, groups, mean, variance)
+        rows = np.argsort(group, kind="stable")  # sorted by part as well
+        by_group, by_part = (rows, _bounds(group)), (rows, _bounds(part))
+        sizes = self._all_sizes(task)
+        counts = kernels.value_weights(X, group, weights, len(groups.part), d, sizes, models.starts)
+        no_columns = np.empty((len(number), 0))
+        out = np.full(len(X), -np.inf)
+        several = np.flatnonzero(np.bincount(group)[group] > 1)
+        for which in np.array_split(several, 1 + len(several) * X.shape[1] // _CHUNK_CELLS):
+            own = kernels.moments_without(which, X, group, weights, groups.weights, mean, variance, *by_group)
+            spread = kernels.moments_without(which, X, part, *part_moments, *by_part)[-1]
+            part_weight = kernels.moments_without(
+                which, X, part, weights, groups.part_weights, no_columns, no_columns, *by_part
+            )[0]
+            states = number[part[which]]
+            of_states = np.where(states == group[which, None], own[0][:, None], groups.weights[states])
+            log_frequency = np.log(of_states) - np.log(part_weight)[:, None]
+            scores = log_frequency.copy()
+            kernels.scores_without(
+                scores,
+                which,
+                X,
+                part,
+                group,
+                weights,
+                number,
+                *by_group,
+                mean,
+                variance,
+                *own,
+                self._added(spread),
+                counts,
+                models.log_theta,
+                models.starts,
+                sizes,
+                self.alpha,
+            )
+            row = np.arange(len(which))
+            places = np.where(states >= 0, m * row[:, None] + np.arange(m), -1)
+            shared.normalise(scores, row, places, log_frequency.ravel(), part_weight, self.smooth, TINY)
+            out[which] = scores[row, task.codes[which]]
         refuse_nan(out)
-        out[models.uniform[part]] = -np.log(task.n_states)
+        out[uniform[part]] = -np.log(m)
         return out
 
+    def _added(self, spread: Floats) -> Floats:
+        """Return what is added to variances, given those over the parts."""
+        if not self.per_feature:
+            spread = np.repeat(spread.max(axis=1, initial=0.0)[:, None], spread.shape[1], axis=1)
+        return self.var_smoothing * spread
+
     def _all_sizes(self, task: LocalTask) -> Codes:
-        """The numbers of values of all discrete inputs: those of the learner, and the parents that are inputs."""
+        """Return the numbers of values of all discrete inputs: features, then parents that are inputs."""
         return np.append(self.sizes, np.array(task.input_sizes, dtype=np.int64))
 
     def _part_moments(
         self, X: Floats, part_of: Codes, groups: Groups, mean: Floats, variance: Floats
-    ) -> tuple[Floats, Floats]:
-        """Means and variances of the continuous inputs over the rows of each part, weights aside as in scikit-learn."""
-        d, part = mean.shape[1], groups.part
-        if (self.sample_weight != 1.0).any():
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return weights of the rows and of the parts, and means and variances of the inputs over the parts by these.
+
+        The weights are those of the rows; for `GaussianNB` they are 1, as in scikit-learn.
+        """
+        if not self.per_feature and (self.sample_weight != 1.0).any():
             from pmdc.learners.naive_bayes import kernels
 
-            ones = np.ones(len(part_of))
-            centre, spread = kernels.moments(X, part_of, ones, np.bincount(part_of).astype(float), d)
-            return centre, spread
-        # Variance over a part: that within its groups and that of their means.
-        counts = np.bincount(groups.of_row).astype(float)
-        rows = np.bincount(part, weights=counts)[:, None]
-        centre = _sums(mean * counts[:, None], part, len(rows)) / rows
-        squares = (variance + (mean - centre[part]) ** 2) * counts[:, None]
-        return centre, _sums(squares, part, len(rows)) / rows
+            ones, sizes = np.ones(len(part_of)), np.bincount(part_of).astype(float)
+            return ones, sizes, *kernels.moments(X, part_of, ones, sizes, mean.shape[1])
+        part, weights, totals = groups.part, groups.weights[:, None], groups.part_weights[:, None]
+        first = mean[np.searchsorted(part, np.arange(len(totals)))]  # so that equal values have variance 0
+        centre = first + _sums((mean - first[part]) * weights, part, len(totals)) / totals
+        spread = _sums((variance + (mean - centre[part]) ** 2) * weights, part, len(totals)) / totals
+        return self.sample_weight, groups.part_weights, centre, spread
 
 
 def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
-    """Whether the engine gives the same models: no priors of its own, and numbers alone as inputs of `GaussianNB`."""
+    """Return whether this engine fits the estimator: `GaussianNB` only without priors and discrete inputs."""
     return type(estimator) is NaiveBayes or (
         type(estimator) is GaussianNB
         and estimator.priors is None
@@ -364,28 +382,13 @@ def accepts(estimator: Any, sizes: Sequence[int]) -> bool:
     )
 
 
-def _constant_without(X: Floats, part: Codes, n_parts: int) -> Marks:
-    """Whether all rows of the part of a row but this one have the same inputs."""
-    order = np.argsort(part, kind="stable")
-    first = np.searchsorted(part[order], np.arange(n_parts))
-    size = np.bincount(part, minlength=n_parts)
-    constant = np.zeros(len(part), dtype=bool)
-    # Without a row, all others have to agree with one of the first two that is not the row itself.
-    for place in (0, 1):
-        reference = order[first + np.minimum(place, size - 1)]
-        differs = (X[reference[part]] != X).any(axis=1)
-        others = np.bincount(part, differs, n_parts)[part] - differs
-        constant |= (others == 0) & ((np.arange(len(part)) != reference[part]) | (size[part] == 1))
-    return constant
-
-
 def _bounds(group: Codes) -> Codes:
-    """Where the rows of each group begin and end, once they are sorted by group."""
+    """Return where the rows of each group begin and end when they are sorted by group."""
     return np.append(0, np.cumsum(np.bincount(group)))
 
 
 def _sums(values: Floats, part: Codes, n_parts: int) -> Floats:
-    """Sums of the rows of each part; groups are numbered part by part, and every part has one."""
+    """Sum the rows of each part; groups are numbered part by part, and every part has one."""
     if not values.shape[1]:
         return np.zeros((n_parts, 0))
     return np.add.reduceat(values, np.searchsorted(part, np.arange(n_parts)), axis=0)
