@@ -20,7 +20,11 @@ from pmdc._support.progress import tell_notice
 from pmdc._support.warn import warn_user
 
 SUMS = {"reassoc", "contract", "nsz"}
-"""`fastmath` flags that let sums run in vector registers; infinities and NaN keep their meaning."""
+"""`fastmath` flags that let sums run in vector registers; infinities and NaN keep their meaning.
+
+Only for kernels that no other kernel calls: a kernel and its copy inside a caller would round differently, and which of
+the two runs depends on the cache.
+"""
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

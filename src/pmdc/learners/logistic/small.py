@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc._support.compiled import SUMS, compiled
+from pmdc._support.compiled import compiled
 
 _HELPER = {"no_cpython_wrapper": True}  # not called from Python, so it needs no wrapper, which takes time to compile
 
@@ -254,7 +254,7 @@ def _line_search(
     return 0.0, value
 
 
-@compiled(fastmath=SUMS, **_HELPER)
+@compiled(**_HELPER)
 def _add_scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
     """S += A T'Q'."""
     for i in range(S.shape[0]):
@@ -266,7 +266,7 @@ def _add_scores(A: Floats, T: Floats, Q: Floats, S: Floats) -> None:
                 S[i, a] += Q[a, e] * total
 
 
-@compiled(fastmath=SUMS, **_HELPER)
+@compiled(**_HELPER)
 def _evaluate(S: Floats, change: Floats, size: float, y: Codes, w: Floats, P: Floats) -> tuple[float, float, float]:
     """P = softmax(S - size change); minus log-likelihood and its first two derivatives by size."""
     n, m = S.shape
@@ -293,7 +293,7 @@ def _evaluate(S: Floats, change: Floats, size: float, y: Codes, w: Floats, P: Fl
     return value, slope, curvature
 
 
-@compiled(fastmath=SUMS, **_HELPER)
+@compiled(**_HELPER)
 def _penalty(T: Floats, V: Floats, v: int, ridge: float) -> float:
     """Return ridge times the inner product of the coefficients, intercepts excepted."""
     total = 0.0
@@ -303,7 +303,7 @@ def _penalty(T: Floats, V: Floats, v: int, ridge: float) -> float:
     return ridge * total
 
 
-@compiled(fastmath=SUMS, **_HELPER)
+@compiled(**_HELPER)
 def _newton_step(
     A: Floats,
     y: Codes,
