@@ -664,12 +664,12 @@ def test_C_is_chosen_by_rows_that_the_models_have_not_seen():
 def test_few_rows_of_noise_get_a_strong_penalty():
     """The best C of the held-out rows is often a weak one by luck: with heavy tails that costs new rows dearly."""
     losses = []
-    for seed in range(20):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
-        X, y = np.exp(1.5 * rng.normal(size=(1060, 20))), rng.integers(0, 3, 1060)
+        X, y = np.exp(1.5 * rng.normal(size=(1060, 10))), rng.integers(0, 3, 1060)
         own = Logistic(C="auto").fit(X[:60], y[:60]).predict_log_proba(X[60:])[np.arange(1000), y[60:]]
         losses.append(np.log(np.bincount(y[:60]) / 60)[y[60:]].mean() - own.mean())
-    assert np.mean(losses) < 0.02, "nats more than the frequencies; 0.06 with the best C"
+    assert np.mean(losses) < 0.012, "nats above the frequencies; 0.024 with the C of the best score"
 
 
 def test_C_is_the_same_for_weights_and_repetitions():
