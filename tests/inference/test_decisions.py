@@ -493,7 +493,7 @@ def test_baselines_answer_the_same_questions(baseline):
     np.testing.assert_allclose(joint.marginal(names[:2]).sum(axis=(1, 2)), 1.0)
     own = {"ClassifierChain": "greedy", "ChainEnsemble": "vote"}.get(type(model).__name__)
     if own:
-        with pytest.raises(ValueError, match="given: loss="):
+        with pytest.raises(ValueError, match="loss="):
             model.predict(X, loss=own, given=Y[names[:1]])
         with pytest.raises(ValueError, match="is a way to decide, not a loss"):
             model.expected_loss(X, own)

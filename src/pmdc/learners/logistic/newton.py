@@ -4,21 +4,18 @@
 diag(p) - pp' = sum over a < b of p_a p_b (e_a - e_b)(e_a - e_b)', so the Hessian is made of one weighted Gram matrix
 for each pair,
 
-    H = sum over a < b of  d_ab d_ab' (x) sum_i w_i p_ia p_ib a_i a_i'  +  ridge,      d_ab = Q'(e_a - e_b),
-
-and rows that are sure not to be in one of two states add nothing to their Gram matrix.
+    H = sum over a < b of  d_ab d_ab' (x) sum_i w_i p_ia p_ib a_i a_i'  +  ridge,      d_ab = Q'(e_a - e_b).
 
 Gradients are exact; the Hessian only steers, and may be cheap:
 
 - it is in single precision where the penalty allows it;
-- inputs come rotated to their principal axes (which the penalty does not notice), the longest first. Along axes on
-  which a part hardly varies the penalty outweighs the data, and the Hessian is taken as diagonal there;
 - a factor is used again while the steps it gives shrink what is left quickly, and it may confirm convergence only if no
   score has moved far since it was made;
 - the Hessians of the rows of each fold add up to that of all rows, and without one of them to that of the rows that
   train this fold: cross-validation costs one Hessian more than the fit;
-- where there are too many coefficients for one factor, steps come from conjugate gradients with the exact Hessian, and
-  a factor for each contrast is their preconditioner.
+- where there are too many coefficients for one factor, steps come from conjugate gradients with the exact Hessian. Their
+  preconditioner is a factor for each contrast along the first inputs, which are the principal axes with the greatest
+  variance, and a diagonal along the others.
 
 No step that changes much is taken unless it lowers the objective. A start worse than the frequencies is not used.
 """
@@ -46,22 +43,16 @@ REUSE = 0.25
 NEAR = 0.5
 """A factor may confirm convergence if no score has moved further than this since it was made."""
 
-SLOW = 0.7
-"""If a new factor leaves more than this share of the gain, the axes that it neglects are not negligible."""
-
-NEGLIGIBLE = 0.1
-"""Axes along which the curvature of the data is below this share of the penalty have a diagonal Hessian."""
-
 
 class Factor(NamedTuple):
-    """An approximate Hessian: Cholesky factors along the first axes, a diagonal along the others."""
+    """An approximate Hessian: Cholesky factors along the first inputs, a diagonal along the others."""
 
     U: list[Floats]
     """One factor for all contrasts together, or one for each."""
     diagonal: Floats
     """Shape (v, k)."""
     width: int
-    """The number of first axes."""
+    """The number of first inputs."""
     scores: Floats
     """Where it was made."""
 
@@ -108,7 +99,7 @@ def minimise(problem: Problem, start: Floats | None, factor: Factor | None, tol:
         P, value = problem.softmax(S)
         factor = None
     grad = problem.gradient(P, T)
-    damping, left, negligible = 0.0, np.inf, NEGLIGIBLE
+    damping, left = 0.0, np.inf
     for steps in range(1, max_iter + 1):
         if problem.ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
             return Fit(T, steps, S)
@@ -119,7 +110,7 @@ def minimise(problem: Problem, start: Floats | None, factor: Factor | None, tol:
             step, gain = factor.solve(grad)
         fresh = factor is None or not gain <= max(enough, REUSE * left) or (gain <= enough and not factor.is_near(S))
         if fresh or factor is None:
-            factor = make_factor(problem, hessians(problem, P, damping, negligible), S, damping)
+            factor = make_factor(problem, hessians(problem, P), S, damping)
             step, gain = factor.solve(grad)
         if is_large(problem):
             step, gain = _conjugate_gradients(problem, P, damping, factor, grad)
@@ -141,7 +132,7 @@ def minimise(problem: Problem, start: Floats | None, factor: Factor | None, tol:
         if size < 0.01:  # in the end, rounding hides what is left
             if damping > 1.0:
                 return Fit(T, steps if left <= 1e-6 * max(value, least) else max_iter + 1, S)
-            damping, factor, negligible = max(100 * damping, 1e-8), None, 0.0
+            damping, factor = max(100 * damping, 1e-8), None
             if size == 0.0:
                 continue
         elif fresh:
@@ -149,8 +140,6 @@ def minimise(problem: Problem, start: Floats | None, factor: Factor | None, tol:
         # 4. The step.
         T, S, P, value = T - size * step, S - size * change, P_there, value_there
         grad = problem.gradient(P, T)
-        if fresh and negligible and factor is not None and factor.solve(grad)[1] > SLOW * gain:
-            negligible = 0.0
         left = gain
     return Fit(T, max_iter + 1, S)
 
@@ -165,7 +154,7 @@ def is_large(problem: Problem) -> bool:
 
 
 class Hessian(NamedTuple):
-    """The Hessian of the log-likelihood of some rows along the first axes, and its diagonal along all of them.
+    """The Hessian of the log-likelihood of some rows along the first inputs, and its diagonal along all of them.
 
     One matrix for all contrasts together, or one for each: shape (1, v width, v width) or (v, width, width).
     """
@@ -175,42 +164,28 @@ class Hessian(NamedTuple):
     width: int
 
 
-def hessians(
-    problem: Problem, P: Floats, damping: float, negligible: float, folds: Sequence[Codes] | None = None
-) -> list[Hessian]:
+def hessians(problem: Problem, P: Floats, folds: Sequence[Codes] | None = None) -> list[Hessian]:
     """Return the Hessian of the rows of each fold, or that of all rows where there are no folds."""
     A, w, Q = problem.A, problem.w, problem.Q
-    k, v = A.shape[1], Q.shape[1]
     variances = ((Q**2).T @ P - (Q.T @ P) ** 2) * w
-    squares = A**2
-    energy = w @ squares
-    curvature = variances.sum(axis=1) / w.sum()
-    added = _added(problem, energy, damping)
-    smallest = added[1:].min(initial=np.inf)
-    small = curvature.mean() * energy < negligible * added
-    width = max(1, k - int(np.argmin(small[::-1]))) if not small.all() else 1
-    if is_large(problem):
-        width = min(width, MAX_COEFFICIENTS)
-    single = bool(smallest > 1e-5 * curvature.max() * energy.max())
-    # A row is left out where it adds next to nothing to the penalty in any direction.
-    least = 1e-2 * smallest if negligible > 0.0 and k > 1 else 0.0
+    energy = w @ A**2
+    width = min(A.shape[1], MAX_COEFFICIENTS) if is_large(problem) else A.shape[1]
+    # Single precision loses nothing where the penalty outweighs its rounding errors.
+    single = problem.ridge * w.sum() > 1e-5 * variances.sum(axis=1).max() * energy.max()
     front = np.ascontiguousarray(A[:, :width], dtype=np.float32 if single else np.float64)
-    norms = squares.sum(axis=1)
-    same = bool((P[:, :1] == P).all())
     found = []
     for rows in [slice(None)] if folds is None else folds:
-        part = front[rows], norms[rows], least
         if is_large(problem):
-            H = np.stack([_gram(variances[e, rows], *part) for e in range(v)])
+            H = np.stack([_gram(variance, front[rows]) for variance in variances[:, rows]])
         else:
-            H = _pairs(P[:, rows], w[rows], Q, same, part)[None]
+            H = _pairs(P[:, rows], w[rows], Q, front[rows])[None]
         found.append(Hessian(H, variances[:, rows].sum(axis=1)[:, None] * (energy / w.sum()), width))
     return found
 
 
 def make_factor(problem: Problem, parts: Sequence[Hessian], S: Floats, damping: float) -> Factor:
     """Factor the sum of Hessians with the penalty, and with a damping where needed."""
-    added = _added(problem, problem.w @ problem.A**2 if damping else None, damping)
+    added = _added(problem, damping)
     width, v = parts[0].width, problem.Q.shape[1]
     H = np.sum([part.H for part in parts], axis=0)
     diagonal = np.maximum(np.sum([part.diagonal for part in parts], axis=0) + added, 1e-300)
@@ -220,38 +195,34 @@ def make_factor(problem: Problem, parts: Sequence[Hessian], S: Floats, damping: 
     return Factor([_cholesky(block) for block in H], diagonal, width, S)
 
 
-def _added(problem: Problem, energy: Floats | None, damping: float) -> Floats:
+def _added(problem: Problem, damping: float) -> Floats:
     """Return what is added to the diagonal of the Hessian: the penalty and, where needed, a damping."""
     added = np.full(problem.A.shape[1], problem.ridge)
     added[0] = 0.0
-    return added if not damping or energy is None else added + damping * energy
+    return added + damping * (problem.w @ problem.A**2) if damping else added
 
 
-def _pairs(P: Floats, w: Floats, Q: Floats, same: bool, part: tuple[Array, Floats, float]) -> Floats:
-    """Return the Hessian of all contrasts together; `same` says that all rows have the same probabilities."""
+def _pairs(P: Floats, w: Floats, Q: Floats, A: Array) -> Floats:
+    """Return the Hessian of all contrasts together."""
     m, v = Q.shape
-    width = part[0].shape[1]
-    if same:
+    width = A.shape[1]
+    if (P[:, :1] == P).all():  # at the start: one Gram matrix serves all pairs
         p = P[:, 0]
-        weights, grams = Q.T @ (np.diag(p) - np.outer(p, p)) @ Q, _gram(w, *part)
+        weights, grams = Q.T @ (np.diag(p) - np.outer(p, p)) @ Q, _gram(w, A)
     else:
         pairs = [(a, b) for a in range(m) for b in range(a)]
         d = np.array([Q[a] - Q[b] for a, b in pairs])
-        weights, grams = np.einsum("pe,pf->efp", d, d), np.stack([_gram(w * P[a] * P[b], *part) for a, b in pairs])
+        weights, grams = np.einsum("pe,pf->efp", d, d), np.stack([_gram(w * P[a] * P[b], A) for a, b in pairs])
     H = weights.reshape(v * v, -1) @ grams.reshape(-1, width * width)
     return H.reshape(v, v, width, width).transpose(0, 2, 1, 3).reshape(v * width, v * width)
 
 
-def _gram(c: Floats, A: Array, norms: Floats, least: float) -> Floats:
-    """Return sum_i c_i a_i a_i', without rows that add no more than `least` in any direction."""
+def _gram(c: Floats, A: Array) -> Floats:
+    """Return sum_i c_i a_i a_i'."""
     G = np.zeros((A.shape[1], A.shape[1]))
-    kept = np.arange(len(A))
-    if least > 0.0:  # nor more than a thousandth to the intercepts, which have no penalty
-        kept = np.flatnonzero((c > 1e-3 * c.mean()) | (c * norms > least))
     root = np.sqrt(np.maximum(c, 0.0)).astype(A.dtype)
-    for start in range(0, len(kept), BLOCK):
-        rows = kept[start : start + BLOCK]
-        Z = A[rows] * root[rows, None]
+    for start in range(0, len(A), BLOCK):
+        Z = A[start : start + BLOCK] * root[start : start + BLOCK, None]
         G += Z.T @ Z
     return G
 
@@ -312,7 +283,7 @@ def _conjugate_gradients(
     problem: Problem, P: Floats, damping: float, factor: Factor, grad: Floats
 ) -> tuple[Floats, float]:
     """Solve with the exact Hessian, the factor as preconditioner; return the step and the gain that it promises."""
-    added = _added(problem, problem.w @ problem.A**2 if damping else None, damping)
+    added = _added(problem, damping)
     step, residual = np.zeros_like(grad), grad
     direction, gain = factor.solve(grad)
     first = power = 2 * gain

@@ -182,7 +182,7 @@ class _Solver:
         folds = [np.flatnonzero(fold == f) for f in np.unique(fold)]
         hessians = []
         if problem.ridge and len(T):
-            hessians = newton.hessians(problem, problem.softmax(S)[0], 0.0, newton.NEGLIGIBLE, folds)
+            hessians = newton.hessians(problem, problem.softmax(S)[0], folds)
         out, most = np.full(len(fold), -np.inf), 0
         for f, held in enumerate(folds):
             kept = np.concatenate([*folds[:f], *folds[f + 1 :]]) if len(folds) > 1 else held[:0]

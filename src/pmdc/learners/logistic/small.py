@@ -321,25 +321,23 @@ def _newton_step(
     n, m = P.shape
     v, k = step.shape
     d = v * k
-    mean = np.empty(v)
     H[:] = 0.0
     x[:] = 0.0
     # 1. Hessian (its lower triangle) and gradient.
     for i in range(n):
         for e in range(v):
-            mean[e] = 0.0
+            residual = -Q[y[i], e]
             for a in range(m):
-                mean[e] += P[i, a] * Q[a, e]
-            residual = w[i] * (mean[e] - Q[y[i], e])
+                residual += P[i, a] * Q[a, e]
             for j in range(k):
-                x[e * k + j] += residual * A[i, j]
+                x[e * k + j] += w[i] * residual * A[i, j]
             for f in range(e + 1):
-                c = 0.0
+                c = 0.0  # a covariance as a sum over pairs, where nothing cancels
                 for a in range(m):
-                    c += P[i, a] * Q[a, e] * Q[a, f]
-                c = w[i] * (c - mean[e] * mean[f])
+                    for b in range(a):
+                        c += P[i, a] * P[i, b] * (Q[a, e] - Q[b, e]) * (Q[a, f] - Q[b, f])
                 for j in range(k):
-                    cx = c * A[i, j]
+                    cx = w[i] * c * A[i, j]
                     for other in range(k):
                         H[e * k + j, f * k + other] += cx * A[i, other]
     for e in range(v):
