@@ -1,9 +1,12 @@
-"""The compiled fit of small parts beside its twin in numpy, which fits large ones."""
+"""Compiled kernels beside plain twins in numpy; that of the fit of small parts is the fit of large ones."""
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
+from pmdc.learners import kernels
 from pmdc.learners.logistic import newton, parts
+from pmdc.learners.smoothing import TINY
 
 
 def random_parts(rng, n_parts, n_states, d):
@@ -52,3 +55,52 @@ def test_small_parts_beside_numpy(monkeypatch, seed, ridge, warm):
     monkeypatch.setattr(newton, "MAX_COEFFICIENTS", 3)  # conjugate gradients
     conjugate = fit(problem, ridge, fold, start)
     np.testing.assert_allclose(conjugate[1], plain[1], atol=2e-4 / min(ridge, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_linear_scores_beside_numpy(seed):
+    rng = np.random.default_rng(seed)
+    X, coef = rng.normal(size=(20, 3)), rng.normal(size=(5, 4))
+    number = np.array([[0, 1, -1], [2, 3, 4]])
+    part = rng.integers(-1, 2, size=(20, 4))
+    out = np.zeros((20, 4, 3))
+    kernels.linear_scores(out, X, part, number, coef)
+    every = np.column_stack([np.ones(20), X]) @ coef.T
+    for i, a, s in np.ndindex(out.shape):
+        group = number[part[i, a], s] if part[i, a] >= 0 else -1
+        assert out[i, a, s] == pytest.approx(every[i, group] if group >= 0 else 0.0)
+
+
+def plain_normalise(scores, states, frequency, weight, smooth):
+    """One row of `normalise`, as `smoothing.fill_zeros` describes it."""
+    p = np.zeros(len(scores))
+    p[states] = softmax(scores[states])
+    if smooth and (p[states] < np.exp(TINY)).any():
+        floor = frequency / (1 + weight) if np.isneginf(scores[states]).any() else np.full(len(p), np.exp(TINY))
+        low = states & (p < floor)
+        kept = states & ~low
+        p[kept] *= (1 - floor[low].sum()) / p[kept].sum()
+        p[low] = floor[low]
+    return p
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_normalise_beside_numpy(seed, smooth):
+    rng = np.random.default_rng(seed)
+    number = np.array([[0, 1, -1, 2], [3, 4, 5, 6]])
+    frequency = np.array([0.5, 0.3, 0.2, 0.4, 0.3, 0.2, 0.1])
+    weights = np.array([10.0, 100.0])
+    scores = rng.normal(size=(60, 4)) * rng.choice([1.0, 30.0, 300.0], size=(60, 1))
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    scores[:, 1] = np.maximum(scores[:, 1], -500.0)
+    part = rng.integers(-1, 2, size=60)
+    out = scores.copy()
+    kernels.normalise(out, part, number, np.log(frequency), weights, smooth, TINY)
+    for i, p in enumerate(part):
+        expected = np.zeros(4)
+        if p >= 0:
+            states = number[p] >= 0
+            own = np.where(states, frequency[number[p]], 0.0)
+            expected = plain_normalise(scores[i], states, own, weights[p], smooth)
+        np.testing.assert_allclose(np.exp(out[i]), expected, rtol=1e-9, atol=1e-300)

@@ -154,7 +154,7 @@ class LogisticModels(GroupedModels):
     coef: Floats
 
     def scores(self, X: Floats, part: Codes, out: Floats) -> None:
-        from pmdc.learners.logistic import kernels
+        from pmdc.learners import kernels
 
         kernels.linear_scores(out, X, part, self.number, self.coef)
 

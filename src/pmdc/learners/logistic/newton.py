@@ -13,9 +13,9 @@ Gradients are exact; the Hessian only steers, and may be cheap:
   score has moved far since it was made;
 - the Hessians of the rows of each fold add up to that of all rows, and without one of them to that of the rows that
   train this fold: cross-validation costs one Hessian more than the fit;
-- where there are too many coefficients for one factor, steps come from conjugate gradients with the exact Hessian. Their
-  preconditioner is a factor for each contrast along the first inputs, which are the principal axes with the greatest
-  variance, and a diagonal along the others.
+- where there are too many coefficients for one factor, steps come from conjugate gradients with the exact Hessian,
+  preconditioned by a factor for each contrast along the first inputs (the principal axes with the greatest variance)
+  and by a diagonal along the others.
 
 No step that changes much is taken unless it lowers the objective. A start worse than the frequencies is not used.
 """
