@@ -22,15 +22,13 @@ lint: $(VENV)/.made-test $(VENV)/.made-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The second run executes the compiled kernels as plain Python, which coverage can measure. It is about fifty times
-# slower, so it is restricted to the tests of the kernels, without those that need minutes this way.
-KERNEL_TESTS := tests/learners tests/inference tests/search
-SLOW := few_rows or same_optimum or many_states or many_features or bad_start or rare_values or both_paths
+# The second run executes the compiled kernels as plain Python, which coverage can measure.
+KERNEL_TESTS := tests/learners/test_twins.py tests/learners/test_naive_bayes.py tests/inference/test_kernels.py \
+	tests/search/test_kernels.py tests/search/test_clusters.py
 coverage: $(VENV)/.made-coverage
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --cov --cov-report=
-	-NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not benchmark_data" -k "not ($(SLOW))" \
-		--cov --cov-append --cov-report= $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --cov --cov-append --cov-report= $(KERNEL_TESTS)
 	$(BIN)/coverage report --skip-covered
 
 # New random examples in each run, instead of the same ones.
