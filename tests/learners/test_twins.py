@@ -1,10 +1,12 @@
 """Compiled kernels beside plain twins in numpy; that of the fit of small parts is the fit of large ones."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from pmdc.learners import kernels
+from pmdc.learners import Logistic, kernels
 from pmdc.learners.logistic import newton, parts
 from pmdc.learners.smoothing import TINY
 
@@ -104,3 +106,13 @@ def test_normalise_beside_numpy(seed, smooth):
             own = np.where(states, frequency[number[p]], 0.0)
             expected = plain_normalise(scores[i], states, own, weights[p], smooth)
         np.testing.assert_allclose(np.exp(out[i]), expected, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("C", [1e6, 1e8])
+@pytest.mark.parametrize("seed", range(8))
+def test_weak_penalties_converge_on_separable_rows(C, seed):
+    rng = np.random.RandomState(seed)
+    X, y = rng.normal(size=(30, 70)), rng.randint(7, size=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Logistic(C=C).fit(X, y).n_iter_ < 100

@@ -30,7 +30,7 @@ FORMAT = 1
 _MEMBER = "pmdc.json"
 _MAX_BYTES, _MAX_RATIO = 2**30, 200
 """Limit of the unpacked size of a file: so many bytes, and so many more for each byte of the file."""
-_MAX_JSON_BYTES, _MAX_JSON_VALUES, _MAX_VALUES_RATIO, _MAX_JSON_PACKED = 2**24, 2**18, 8, 2**21
+_MAX_JSON_BYTES, _MAX_JSON_VALUES, _MAX_VALUES_RATIO, _MAX_JSON_PACKED = 2**24, 2**18, 8, 2**18
 """Limits of each JSON member, which takes far more memory once parsed: bytes (and `_MAX_RATIO` more for each byte of
 the file), values (and so many more for each byte), and how many bytes of the file count. Models have 1 to 3 values for
 each byte."""

@@ -99,18 +99,18 @@ def minimise(problem: Problem, start: Floats | None, factor: Factor | None, tol:
         P, value = problem.softmax(S)
         factor = None
     grad = problem.gradient(P, T)
-    damping, left = 0.0, np.inf
+    damping, left, rounding = 0.0, np.inf, np.finfo(float).eps * problem.w.sum()
     for steps in range(1, max_iter + 1):
         if problem.ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
             return Fit(T, steps, S)
         # 1. The step of the factor at hand if it serves, otherwise of a new one.
-        enough = tol * max(value, least)
+        enough = max(tol * max(value, least), rounding)
         gain = np.inf
         if factor is not None:
             step, gain = factor.solve(grad)
-        fresh = factor is None or not gain <= max(enough, REUSE * left) or (gain <= enough and not factor.is_near(S))
-        if fresh or factor is None:
-            factor = make_factor(problem, hessians(problem, P), S, damping)
+        fresh = False
+        if factor is None or not gain <= max(enough, REUSE * left) or (gain <= enough and not factor.is_near(S)):
+            factor, fresh = make_factor(problem, hessians(problem, P), S, damping), True
             step, gain = factor.solve(grad)
         if is_large(problem):
             step, gain = _conjugate_gradients(problem, P, damping, factor, grad)
@@ -255,12 +255,11 @@ def _line_search(
     constant = problem.penalty(T, T) / 2
     own = problem.own(change)
     size, low, high = 1.0, 0.0, np.inf
-    P = S
     for attempt in range(40):
         P, new_value = problem.softmax(S - size * change)
         moved = P * change
         mean = moved.sum(axis=0)
-        slope = own - float(problem.w @ mean) + size * b - a
+        slope = float(problem.w @ (own - mean)) + size * b - a
         new_value += constant - size * a + size * size * b / 2
         down = new_value <= value - 2e-4 * size * gain
         if down and (abs(slope) <= 0.6 * gain or attempt >= 3):

@@ -75,11 +75,11 @@ def fit_parts(
     if warm:
         for m in np.unique(n_states[n_states > 1]):
             T[n_states == m, : m - 1] = np.einsum("ae,pak->pek", _inverse(m), coef[_groups(number, n_states == m)])
-    few = (n_states > 1) & (4 * n_rows <= 3 * A.shape[1]) & (ridge > 0.0)
-    small = ~few & solver.are_small(n_rows, n_states, A.shape[1])
+    wide = (n_states > 1) & (4 * n_rows <= 3 * A.shape[1]) & (ridge > 0.0)
+    small = ~wide & solver.are_small(n_rows, n_states, A.shape[1])
     solver.fit_small(small, starts, n_states, T, warm)
     for p in np.flatnonzero(~small):
-        fit = solver.fit_along_rows if few[p] else solver.fit_large
+        fit = solver.fit_along_rows if wide[p] else solver.fit_large
         T[p, : n_states[p] - 1] = fit(slice(starts[p], starts[p + 1]), int(n_states[p]), T[p], warm)
     for m in np.unique(n_states):
         Q = contrasts(m)
@@ -108,8 +108,8 @@ class _Solver:
     def are_small(n_rows: Codes, n_states: Codes, k: int) -> Marks:
         """Return which parts the compiled code fits faster than numpy."""
         size = (n_states - 1) * k
-        few = (n_states <= MAX_STATES) & (size <= SMALL_COEFFICIENTS)
-        return few & (n_rows * size * (size + k) // 2 <= SMALL_WORK)
+        work = n_rows * size * (size + k) // 2
+        return (n_states <= MAX_STATES) & (size <= SMALL_COEFFICIENTS) & (work <= SMALL_WORK)
 
     def fit_small(self, small: Marks, starts: Codes, n_states: Codes, T: Floats, warm: bool) -> None:
         """Fit the small parts, all in one call."""
@@ -172,13 +172,16 @@ class _Solver:
             fit = newton.minimise(problem, start[: m - 1] if warm else None, None, self.tol, self.max_iter)
             T, S, steps = fit.T, fit.scores, fit.steps
         if rows.fold is not None:
-            steps = max(steps, self._hold_out(problem, T, S, part))
+            rows.held_out[part], most = self._hold_out(problem, T, S, rows.fold[part])
+            steps = max(steps, most)
         self.failed, self.steps = self.failed + (steps > self.max_iter), max(self.steps, steps)
         return T
 
-    def _hold_out(self, problem: Problem, T: Floats, S: Floats, part: slice) -> int:
-        """Score the rows of a part by the models without their fold; T is the optimum of all rows, S its scores."""
-        fold = self.rows.fold[part] if self.rows.fold is not None else np.zeros(0)
+    def _hold_out(self, problem: Problem, T: Floats, S: Floats, fold: Codes) -> tuple[Floats, int]:
+        """Return the log-probability of each row's state without its fold, and the most steps that a fold took.
+
+        T is the optimum of all rows, S its scores.
+        """
         folds = [np.flatnonzero(fold == f) for f in np.unique(fold)]
         hessians = []
         if problem.ridge and len(T):
@@ -204,8 +207,7 @@ class _Solver:
             scores -= scores.max(axis=0)
             own_score = scores[state, np.arange(len(held))]
             out[held] = np.where(state >= 0, own_score - np.log(np.exp(scores).sum(axis=0)), -np.inf)
-        self.rows.held_out[part] = out
-        return most
+        return out, most
 
 
 def _groups(number: Codes, parts: Marks) -> Codes:
@@ -215,7 +217,7 @@ def _groups(number: Codes, parts: Marks) -> Codes:
 
 
 def _inverse(m: int) -> Floats:
-    """Return what makes coefficients of contrasts of those of the states; for two states their difference."""
+    """Return Q', which turns coefficients of states into those of contrasts; for two states, their difference."""
     return np.array([[-1.0], [1.0]]) if m == 2 else contrasts(m)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
 
+EPSILON = float(np.finfo(float).eps)
 _HELPER = {"no_cpython_wrapper": True}  # not called from Python, so it needs no wrapper, which takes time to compile
 
 
@@ -176,7 +177,7 @@ def _minimise(
         if ridge == 0.0 and value <= 1e-8 * null:  # separable: the optimum is 0, infinitely far away
             return steps
         # 1. The Newton step and the gain that it promises.
-        enough = tol * max(value, least)
+        enough = max(tol * max(value, least), EPSILON * weight.sum())  # rounding hides smaller gains
         gain = _newton_step(A, y, w, P, Q, T, ridge, damping + floor, H, solution, step)
         if gain == np.inf and floor < 0.01:  # singular to working precision
             floor = max(10 * floor, 1e-13)

@@ -70,11 +70,11 @@ class Problem:
         P = np.exp(S - top)
         total = P.sum(axis=0)
         P /= total
-        return P, float(self.w @ (top + np.log(total))) - self.own(S)
+        return P, float(self.w @ (top - self.own(S) + np.log(total)))  # row by row, so that large scores cancel
 
-    def own(self, S: Floats) -> float:
-        """Return the weighted sum of the scores of each row's own state."""
-        return float(self.w @ S[self.y, self._rows])
+    def own(self, S: Floats) -> Floats:
+        """Return the score of each row's own state."""
+        return S[self.y, self._rows]
 
     def gradient(self, P: Floats, T: Floats) -> Floats:
         """Return the gradient of the objective, shape (v, k)."""
