@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 import pytest
+from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
@@ -204,3 +205,12 @@ def test_an_interrupted_fit_leaves_no_worker_behind(backend, number):
             break
         time.sleep(0.1)
     assert members() == []
+
+
+def test_workers_of_others_are_not_ended():
+    """Those of dask or ray are children of another process, perhaps of process 1."""
+    threads = threading.active_count()
+    answer, _ = parallel._run(os.getpid() + 1, False, None, get_config(), process_and_threads, 0)
+    assert answer[0] == os.getpid()
+    assert set(answer[1]) <= {1}
+    assert threading.active_count() == threads

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from oracles import Enumeration, elimination_cells
+from pmdc.baselines import BinaryRelevance
 from pmdc.inference import JointDistribution, JunctionTree, OutcomeDistribution, family_scopes
 from pmdc.inference.evidence import ImpossibleEvidenceError
 from pmdc.inference.junction_tree import NetworkTooWideError
@@ -388,3 +389,16 @@ def test_few_trees_are_kept():
         for other in range(one + 3, length, 2):
             distribution.joint([one, other])
     assert len(distribution.junction_tree._variants) <= 101
+
+
+def test_evidence_about_dates_of_any_library():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    dates = pd.to_datetime(["2020-01-01 00:00:00.000000001", "2021-05-05"], format="ISO8601")
+    Y = pd.DataFrame({"day": dates[rng.integers(0, 2, 40)], "other": rng.integers(0, 2, 40)})
+    joint = BinaryRelevance().fit(rng.normal(size=(40, 2)), Y).predict_joint(rng.normal(size=(3, 2)))
+    for known in (dates[1], dates[1].to_pydatetime(), dates[1].date(), np.datetime64("2021-05-05")):
+        np.testing.assert_allclose(joint.given({"day": known}).marginal("day"), [[0, 1]] * 3)
+    np.testing.assert_allclose(joint.given({"day": dates[0]}).marginal("day"), [[1, 0]] * 3)
+    with pytest.raises(ValueError, match="'day'.*2021-05-06"):
+        joint.given({"day": dates[1].date() + pd.Timedelta(days=1)})

@@ -54,13 +54,14 @@ def workers(
     backend, _ = get_active_backend(**prefer)
     return_as = "generator" if getattr(backend, "supports_return_generator", False) else "list"
     in_threads = getattr(backend, "uses_threads", False)
+    own = type(backend).__name__ in ("LokyBackend", "MultiprocessingBackend")  # processes that belong to this one
     one_process = in_threads or effective_n_jobs(n_jobs) == 1
     seconds = START_UP if one_process else 0.0  # of work in the parent
     with one_thread(), messages_to(write), Parallel(n_jobs=n_jobs, return_as=return_as, **prefer) as pool:
 
         def results(work: Callable[..., Any], chunks: Sequence[Any], rest: Sequence[Any]) -> Iterator[Any]:
             nonlocal seconds
-            shared = os.getpid(), copy_context() if in_threads else None, sklearn.get_config()
+            shared = os.getpid(), own, copy_context() if in_threads else None, sklearn.get_config()
             place = 0
             while place < len(chunks) and seconds < START_UP:
                 start, compiled = time.monotonic(), _n_compilations()
@@ -103,23 +104,24 @@ class _Clock:
 
 
 def _run(
-    parent: int, context: Context | None, config: dict[str, Any], work: Callable[..., Any], *arguments: Any
+    parent: int, own: bool, context: Context | None, config: dict[str, Any], work: Callable[..., Any], *arguments: Any
 ) -> tuple[Any, list[Caught]]:
     """Run a task; return its result and, in another process, its warnings."""
     if os.getpid() == parent:
         with sklearn.config_context(**config):
             return (work(*arguments) if context is None else context.copy().run(work, *arguments)), []
-    _set_up_process(parent)
-    with sklearn.config_context(**config), _recording() as caught:
+    if own:
+        _watch_parent(parent)
+    with one_thread(), sklearn.config_context(**config), _recording() as caught:
         warnings.filterwarnings("ignore", message=".*NUMBA_CACHE_DIR")  # the parent has said it
         answer = work(*arguments)
     return answer, caught
 
 
 @cache
-def _set_up_process(parent: int) -> None:
-    """Limit a worker process to one thread of linear algebra, and let it end with its parent (not on Windows)."""
-    threadpool_limits(1)
+def _watch_parent(parent: int) -> None:
+    """Limit a worker process to one thread of linear algebra, once, and let it end with its parent (not on Windows)."""
+    one_thread().__enter__()
     threading.Thread(target=_exit_with_parent, args=[parent], daemon=True).start()
 
 

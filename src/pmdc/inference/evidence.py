@@ -83,13 +83,27 @@ def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
                 f"given[{name!r}] has {len(values)} values, but there are {n_rows} rows: give one state for each, or "
                 "one state for all rows."
             )
-    codes = encode_values(values, states)
     missing = is_missing(values)
+    if states.dtype.kind in "mM":
+        values = as_objects(
+            [v if lacks else _as_date(v, states.dtype) for v, lacks in zip(values, missing, strict=True)]
+        )
+    codes = encode_values(values, states)
     wrong = (codes == UNKNOWN) & ~missing
     if wrong.any():
         first = int(np.argmax(wrong))
         raise _not_a_state(name, values[first], states, None if row is None else first)
     return np.broadcast_to(np.where(missing, NO_EVIDENCE, codes), n_rows)
+
+
+def _as_date(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a date or a duration of any library as a scalar of this dtype; anything else as it is."""
+    try:
+        exact = dtype.type(value.to_numpy() if hasattr(value, "to_numpy") else value)
+        same = exact.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return same if same == exact else value
 
 
 def _is_single(value: Any, states: Array) -> bool:

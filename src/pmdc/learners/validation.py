@@ -16,6 +16,9 @@ from pmdc.model_selection import MultiStratifiedKFold
 C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """The values that ``C="auto"`` chooses from; about those of scikit-learn's `LogisticRegressionCV`."""
 
+MAX_COPIES = 2**20
+"""The most rows that a row of large weight is dealt as."""
+
 C_TOLERANCE = 0.5
 """Standard errors by which a stronger penalty may score below the best one and still be preferred."""
 
@@ -55,7 +58,7 @@ def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int) -
     order = np.lexsort((_random_direction(inputs), *outcomes.T))
     begins = np.append(True, (np.diff(outcomes[order], axis=0) != 0).any(axis=1))
     states, outcome = outcomes[order][begins], np.cumsum(begins) - 1
-    count = np.maximum(np.round(sample_weight[order]), 1).astype(np.int64)
+    count = np.clip(np.round(sample_weight[order]), 1, MAX_COPIES).astype(np.int64)
     end = np.cumsum(count)
     n_folds = int(min(n_folds, end[-1]))
     total = np.add.reduceat(count, np.flatnonzero(begins))

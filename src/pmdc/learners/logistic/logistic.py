@@ -92,7 +92,7 @@ class Logistic(LogProbaClassifier):
         for name, value in (("C", self.C), ("tol", self.tol)):
             if name == "C" and isinstance(value, str) and value == "auto":
                 continue
-            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+            if isinstance(value, bool) or not isinstance(value, Real) or not value > 1e-300:
                 raise ValueError(
                     f"{name}={value!r} must be a positive number; C=np.inf means no penalty, C='auto' chooses one."
                 )
