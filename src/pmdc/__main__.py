@@ -1,7 +1,9 @@
 """Entry point of the command ``pmdc`` and of ``python -m pmdc``."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -16,6 +18,11 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C while Python shuts down must not print a traceback
+    if code >= 128:  # where Ctrl-C interrupted an `exec`, Python would end by the signal, whatever the exit code
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
     raise SystemExit(code)
 
 

@@ -85,9 +85,7 @@ def _read_states(name: Any, value: Any, states: Array, n_rows: int) -> Codes:
             )
     missing = is_missing(values)
     if states.dtype.kind in "mM":
-        values = as_objects(
-            [v if lacks else _as_date(v, states.dtype) for v, lacks in zip(values, missing, strict=True)]
-        )
+        values = as_objects([_as_date(value, states.dtype) for value in values])
     codes = encode_values(values, states)
     wrong = (codes == UNKNOWN) & ~missing
     if wrong.any():
