@@ -50,7 +50,8 @@ class NaiveBayes(LogProbaClassifier):
 
     On numbers it differs from scikit-learn's `GaussianNB` only in the smoothing of variances: here it is relative to
     the variance of each feature, so a feature of small scale is not lost beside one of large scale. Inside `GBNC`
-    discrete features are parents, not inputs; in the baselines they, and the predecessors in a chain, are inputs.
+    discrete features are parents, which partition the rows or are inputs; in the baselines they are inputs, and so are
+    the predecessors in a chain.
 
     Parameters
     ----------
