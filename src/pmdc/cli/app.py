@@ -57,14 +57,18 @@ Missing = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Drop rows with missing values.", rich_help_panel=_READING)
+    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with missing values.", rich_help_panel=_READING)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", "-f", metavar="", help="Overwrite an existing output file.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Load a model of trees (forest, boosting); only for files whose author you trust."),
+    typer.Option(
+        "--trust", metavar="", help="Load a model of trees (forest, boosting); only for files whose author you trust."
+    ),
 ]
 Given = Annotated[
     list[str] | None,
@@ -87,7 +91,7 @@ def _version(requested: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", metavar="", help="Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     pass
@@ -250,7 +254,7 @@ def predict(
         ),
     ] = None,
     given: Given = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", metavar="", help="Add the probability of each state.")] = False,
     top: Annotated[
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="List this many most probable outcomes of each row instead."),
@@ -372,8 +376,8 @@ def benchmark(
     ] = None,
     classes: Annotated[str, typer.Option(help="Class variables of your own files, separated by commas.")] = "",
     max_candidates: Annotated[int, typer.Option(help="Maximum number of parent sets that GBNC considers.")] = 2000,
-    quick: Annotated[bool, typer.Option("--quick", help="Three small tables, three folds.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", metavar="", help="Three small tables, three folds.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", metavar="", help="Repeat failed runs.")] = False,
 ) -> None:
     """Compare methods by cross-validation; an interrupted run can be continued."""
     from pmdc._support.extras import require

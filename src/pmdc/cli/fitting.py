@@ -14,7 +14,6 @@ from pmdc._support.progress import tell_phase
 from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_losses, structure_json
 from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.running import BadInput, work
-from pmdc.network.summary import describe_structure
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
 if TYPE_CHECKING:
@@ -155,6 +154,8 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
 
 
 def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, n_rows: int) -> None:
+    from pmdc.network.summary import describe_structure
+
     if report is not None:
         screen.print(f"Losses on {report.n_rows} held-out rows, learned from the other {n_rows - report.n_rows}:")
         screen.print()

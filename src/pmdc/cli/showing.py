@@ -15,7 +15,6 @@ from pmdc.cli.matching import read_features, read_given
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
 from pmdc.cli.running import BadInput, work
-from pmdc.network.summary import describe_structure
 from pmdc.table_files import Format, read_table
 
 
@@ -62,6 +61,8 @@ def _model(screen: Screen, model: Any, path: Path) -> None:
     screen.out.print(table)
     screen.print()
     if hasattr(model, "structure_"):
+        from pmdc.network.summary import describe_structure
+
         screen.print(f"The graph, {describe_structure(model.structure_)}:")
         screen.print()
         show_graph(screen, model)

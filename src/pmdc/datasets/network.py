@@ -255,11 +255,7 @@ def make_network(
 
 
 def _random_parents(
-    rng: np.random.RandomState,
-    classes: Sequence[str],
-    discrete: Sequence[str],
-    max_class: int,
-    max_discrete: int,
+    rng: np.random.RandomState, classes: Sequence[str], discrete: Sequence[str], max_class: int, max_discrete: int
 ) -> dict[str, tuple[str, ...]]:
     order = rng.permutation(len(classes))
     parents: dict[str, tuple[str, ...]] = {}

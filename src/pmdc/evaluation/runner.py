@@ -282,12 +282,7 @@ def _show_progress(results: Iterator[list[Record]], total: int, done: int) -> It
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     sums: dict[str, tuple[float, int]] = {}
     failed = 0
     console = Console(stderr=True)

@@ -332,13 +332,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
                 stacklevel=2,
             )
         return LogisticModels(
-            groups.number,
-            groups.part_weights,
-            groups.log_frequency,
-            uniform,
-            self.smooth,
-            self.joining(task),
-            coef,
+            groups.number, groups.part_weights, groups.log_frequency, uniform, self.smooth, self.joining(task), coef
         )
 
 

@@ -25,13 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted, are_places
-from pmdc.learners.groups import (
-    GroupedLearner,
-    GroupedModels,
-    Groups,
-    LogProbaClassifier,
-    refuse_nan,
-)
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LeaveOneOut, Preparation
