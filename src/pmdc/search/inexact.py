@@ -92,6 +92,6 @@ def best_forest(problem: Problem, first: SearchResult, state: SearchState) -> Se
         name = problem.names[ranks.index(-1)]
         raise ValueError(
             f"method='tree' finds no DAG in which {name!r} has at most one parent: add the empty set or single-parent "
-            f"sets to scores[{name!r}], or use another method"
+            f"sets to scores[{name!r}], or use another method."
         )
     return SearchResult(ranks, first.least_regret, "unproved")
