@@ -71,13 +71,13 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
     """Check what can be checked before the table is read."""
     if str(output) == STANDARD_STREAM:
         raise BadInput("-o -: a model cannot be written to the standard output. Give a file name, such as model.skops.")
-    check_output(output, overwrite=force, suffixes=())
-    if output.exists() and not output.is_file():
-        raise BadInput(f"-o {output} is not a regular file: give another name, such as model.skops.")
     if source != STANDARD_STREAM and Path(source).exists() and output.exists() and output.samefile(source):
         raise BadInput(f"-o {output} is the table itself: use another name.")
     if output.name.lower().endswith(SUFFIXES):
         raise BadInput(f"-o {output} is the name of a table: use another extension for a model, such as model.skops.")
+    check_output(output, overwrite=force, suffixes=())
+    if output.exists() and not output.is_file():
+        raise BadInput(f"-o {output} is not a regular file: give another name, such as model.skops.")
     criterion, estimator = settings.criterion, settings.estimator
     possible = {"loo": ["naive-bayes"], "bic-full": ["logistic", "naive-bayes"]}.get(criterion, [estimator])
     if estimator not in possible:
