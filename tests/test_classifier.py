@@ -477,14 +477,14 @@ def test_too_many_candidates_are_restricted_and_said_so():
     free = GBNC(GaussianNB(), **PAPER, max_parents=2, max_discrete_parents=2).fit(X, Y)
     with pytest.warns(UserWarning, match="48 parent sets .* more than max_candidates=24.*24 sets are left"):
         model = GBNC(GaussianNB(), **PAPER, max_parents=2, max_discrete_parents=2, max_candidates=24).fit(X, Y)
-    assert model.structure_.status == "optimal over the 24 of 48 parent sets that max_candidates=24 leaves"
+    assert model.structure_.status == "optimal over the 24 of 48 parent sets kept by max_candidates=24"
     assert model.structure_.score <= free.structure_.score
     assert GBNC(GaussianNB(), **PAPER, max_candidates=48).fit(X, Y).structure_.status == "optimal"
     heuristic = GBNC(GaussianNB(), **PAPER, prune="definition").fit(X, Y)
     assert "prune='definition'" in heuristic.structure_.status
     with pytest.warns(UserWarning, match="12 parent sets .* more than max_candidates=6.*6 sets are left"):
         ways = GBNC(GaussianNB(), max_parents=2, max_candidates=6).fit(X, Y)
-    assert "the 6 of 12 parent sets that max_candidates=6 leaves and the" in ways.structure_.status
+    assert "the 6 of 12 parent sets kept by max_candidates=6 and the" in ways.structure_.status
 
 
 def test_a_huge_fit_warns_before_it_starts(monkeypatch):

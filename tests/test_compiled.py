@@ -74,6 +74,7 @@ def test_without_a_writable_cache_kernels_run_with_one_warning(package, zipped, 
     lines, errors = run(ASK, package, zipped, **home, **cache)
     assert lines == ["4 0"]
     assert errors.count("NUMBA_CACHE_DIR") == 1
+    assert "<string>:2: UserWarning" in errors, "it points at the import by the user"
 
 
 def test_the_first_compilation_is_announced_once_and_only_if_it_happens(package):

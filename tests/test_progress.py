@@ -32,7 +32,7 @@ def test_a_fit_tells_its_phases():
         "scoring parent sets of size 1",
         "scoring parent sets of size 2",
         "scoring a chain",
-        "searching the best graph",
+        "searching for the best graph",
         "fitting the local models",
     ]
     for name, steps in zip(diary.phases, diary.steps, strict=True):

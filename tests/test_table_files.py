@@ -87,7 +87,7 @@ def test_names(tmp_path):
     table = table_of(tmp_path, ", b ,c\n0,1,2\n1,2,3\n")
     assert table.names == ["column 1", "b", "c"]
     assert "has no name" in table.notes[0]
-    with pytest.raises(TableFileError, match="columns 1, 3 are all called 'a'"):
+    with pytest.raises(TableFileError, match="columns 1 and 3 have the same name 'a'"):
         table_of(tmp_path, "a,b,a\n1,2,3\n")
 
 

@@ -151,7 +151,7 @@ class GBNC(MultiDimensionalClassifier):
     >>> train, test = slice(0, 400), slice(400, 500)
     >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
     >>> model.structure_.status
-    'optimal over the 59 of 100 families that guard=2 leaves'
+    'optimal over the 59 of 100 families accepted by guard=2'
     >>> model.predict(data.X[test]).shape
     (100, 4)
     >>> [proba.shape for proba in model.predict_proba(data.X[test])]

@@ -21,6 +21,7 @@ from pmdc.classifier import GBNC
 from pmdc.datasets import load_election
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.evaluation.held_out import evaluate
+from pmdc.network.summary import describe_structure
 
 _METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
     # the classifier, and its decisions for the Hamming loss and for the subset 0/1 loss
@@ -94,8 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with watching(_Compilation()):
         model = GBNC().fit(survey.X, survey.Y)
-    structure = model.structure_
-    write(f"The learned graph ({structure.status}, score {structure.score:.2f}, gap {structure.gap:g}):\n")
+    write(f"The graph, {describe_structure(model.structure_)}:\n")
     write(graph_text(model) + "\n\n")
 
     write(f"Held-out losses, {options.folds}-fold cross-validation, mean ± standard error (lower is better):\n")

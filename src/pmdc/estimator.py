@@ -123,7 +123,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X, skip_check_array=True, reset=True)
         weights = read_weights(sample_weight, len(columns[0].values))
         kept = weights > 0
-        if sample_weight is not None and _are_no_counts(weights[kept]):
+        if sample_weight is not None and _not_counts(weights[kept]):
             warn_user(
                 f"sample_weight sums to {weights.sum():g} over {kept.sum()} rows. It should sum to the number of rows "
                 "that it stands for, on which scores, their errors and the probabilities of unseen states depend. "
@@ -186,7 +186,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         features = self._read(X)
         loss = self.loss if loss is None else loss
         if isinstance(loss, str) and loss in self._own_decisions:
-            raise ValueError(f"loss={loss!r} is a decision rule without an expected loss: give a loss, as 'hamming'.")
+            raise ValueError(f"loss={loss!r} is a rule without an expected loss: give a loss, such as 'hamming'.")
         return self._choose(features, loss, self._read_given(given, len(features))).expected_loss
 
     def predict_proba(self, X: Any, given: Any = None) -> Any:
@@ -202,7 +202,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         features = self._read(X)
         evidence = self._read_given(given, len(features))
-        marginals = [part.marginals() for part in self._parts(features, evidence)]
+        marginals = [part.marginals() for part in self._chunk_distributions(features, evidence)]
         proba = [np.concatenate(parts) for parts in zip(*marginals, strict=True)]
         return proba[0] if self.class_table_.one_dimensional else proba
 
@@ -277,10 +277,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             n_variables, n_calibrated = len(self.class_table_.sizes), calibration.ranks.shape[-1]
             if calibration.kind == "variables" and n_calibrated != n_variables:
                 raise ValueError(
-                    f"calibration is of {n_calibrated} class variables, but the model has {n_variables}: calibrate it."
+                    f"calibration has {n_calibrated} class variables, but the model has {n_variables}: call "
+                    "calibrate_sets of this model."
                 )
             kind, levels, max_outcomes = calibration.kind, calibration.levels(coverage), calibration.max_outcomes
-        parts = self._parts(features, evidence)
+        parts = self._chunk_distributions(features, evidence)
         if kind == "variables":
             levels = np.broadcast_to(levels, len(self.class_table_.sizes))
             masks = [
@@ -340,7 +341,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         evidence = self._read_given(given, len(features))
         ranks, start = [], 0
-        for part in self._parts(features, evidence):
+        for part in self._chunk_distributions(features, evidence):
             truth = codes[start : start + len(part)]
             start += len(part)
             if kind == "outcomes":
@@ -434,7 +435,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _read_truth(self, y: Any, n_rows: int) -> Codes:
         codes = self.class_table_.encode(y, unknown="mark")
         if len(codes) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must agree.")
+            raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")
         return codes
 
     def _read_given(self, given: Any, n_rows: int) -> Codes | None:
@@ -451,10 +452,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _choose(self, features: Features, loss: LossLike, evidence: Codes | None) -> Choice:
         self._check_loss(loss)
         resolved = resolve(loss)
-        choices = [choose(part, resolved) for part in self._parts(features, evidence, resolved.whole_batch)]
+        chunks = self._chunk_distributions(features, evidence, resolved.whole_batch)
+        choices = [choose(chunk, resolved) for chunk in chunks]
         return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
 
-    def _parts(self, features: Features, evidence: Codes | None, whole: bool = False) -> Iterator[BaseDistribution]:
+    def _chunk_distributions(
+        self, features: Features, evidence: Codes | None, whole: bool = False
+    ) -> Iterator[BaseDistribution]:
         """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch."""
         start = 0
         for chunk in [features] if whole else self._chunks(features):
@@ -481,7 +485,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
-def _are_no_counts(weights: Floats) -> bool:
+def _not_counts(weights: Floats) -> bool:
     """Return whether weights are unlikely to be counts: mostly far below one, not whole, or in the thousands."""
     mean = weights.mean()
     small = mean < 0.1 or weights.sum() < 1 + 1e-9

@@ -181,7 +181,7 @@ def _compile(families: Sequence[Family], sizes: tuple[int, ...], settings: Setti
 
 
 def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:
-    tell_phase("searching the best graph")
+    tell_phase("searching for the best graph")
     n_classes = len(accepted)
     names = list(settings.names[:n_classes])
     best = [best_per_class_set(table, n_classes) for table in accepted]

@@ -27,11 +27,12 @@ def with_column(name, values):
 BAD_TABLES = {
     "empty": ("", "bad.csv is empty"),
     "header only": (HEADER + "\n", "has a header (6 columns) but no rows"),
+    "header of one column": ("age\n", "has a header (1 column) but no rows"),
     "ragged": ("\n".join([HEADER, *ROWS[:3], "1,2", *ROWS[3:]]), "line 5 has 2 cell(s), but the header has 6"),
     "longer": ("\n".join([HEADER, ROWS[0] + ",1"]), "line 2 has 7 cell(s), but the header has 6, separated by commas"),
     "all longer": ("\n".join([HEADER, *(row + "," for row in ROWS)]), "line 2 has 7 cell(s)"),
     "open quote": ("\n".join([HEADER, ROWS[0], '"' + ROWS[1], *ROWS[2:]]), "line 3: a quotation mark"),
-    "same names": (HEADER.replace("income", "age") + "\n" + ROWS[0], "columns 1, 2 are all called 'age'"),
+    "same names": (HEADER.replace("income", "age") + "\n" + ROWS[0], "columns 1 and 2 have the same name 'age'"),
     "latin-1": (survey().replace("so so", "gré").encode("latin-1"), "is not UTF-8 text"),
     "binary": (b"\x00\x01\x02" * 50, "is not a text file"),
     "damaged gz": (b"\x1f\x8b\x08\x00garbage", "damaged"),
@@ -108,8 +109,11 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
             ["-c", "mood", "--test-size", "0.001"],
             "a fraction between 0.01 and 0.99",
         ),
-        (["-c", "mood", "--estimator", "bayes"], "'bayes' is not one of"),
-        (["-c", "mood", "--max-parents", "-1"], "--max-parents"),
+        (["-c", "mood", "--estimator", "bayes"], "Invalid value for '--estimator': 'bayes' is not one of"),
+        (["-c", "mood", "--max-parents", "-1"], "-1"),
+        (["-c", "mood", "--jobs", "two"], "'two'"),
+        (["-c", "mood", "--criterion", "loo"], "--criterion loo works only with --estimator naive-bayes"),
+        (["-c", "mood", "--criterion", "bic-full", "--estimator", "forest"], "use --criterion cv"),
     ],
 )
 def test_options_of_fit(pmdc, tmp_path, options, message):
@@ -140,6 +144,8 @@ def test_output_paths_are_checked_before_the_work(pmdc, tmp_path, folder, monkey
         ("-", "a model cannot be written to the standard output"),
         ("/proc/m.skops", "cannot be written"),
         ("/dev/null", "is not a regular file"),
+        ("m.csv", "such as model.skops"),
+        ("m.XLSX", "such as model.skops"),
     ]:
         done = pmdc("fit", "table.csv", "-c", "mood", "-o", path)
         assert done.code == 2
@@ -213,7 +219,8 @@ def test_tables_that_do_not_fit_the_model(pmdc, tmp_path, folder, text, message)
         (["--given", "mood=@where"], "names 'where', which is not a column"),
         (["--given", "mood=@colour"], "'red' (line"),
         (["--loss", "subst"], "did you mean 'subset'?"),
-        (["--loss", "f1_macro"], "--loss: "),
+        (["--loss", "subst"], "'f1_micro'.\n"),
+        (["--loss", "f1_macro"], "choose another loss, such as 'hamming'"),
         (["--top", "7"], "--top 7: there are only 6 outcomes"),
         (["--top", "2", "--proba"], "--top cannot be combined with --proba"),
         (["--keep", "mood"], "the prediction has this name"),
@@ -230,6 +237,7 @@ def test_options_of_predict(pmdc, folder, options, message):
 def test_files_that_are_no_models(pmdc, folder, tmp_path):
     for path, message in [
         (folder / "new.csv", "was not written by pmdc fit"),
+        (folder / "new.csv", "The model comes first: pmdc predict MODEL TABLE."),
         (folder / "none.skops", "there is no file"),
         (folder, "is a folder"),
     ]:
@@ -270,11 +278,25 @@ def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
 
 def test_show_asks_for_a_row_that_is_there(pmdc, folder):
     done = pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "31")
-    assert (done.code, "has 30 rows" in done.err) == (2, True)
+    assert (done.code, "has 30 rows; choose 1 to 30." in done.err) == (2, True)
     (folder / "gap.csv").write_text("age,income,site,colour\n1,,007,red\n")
     done = pmdc("show", folder / "model.skops", "--row", folder / "gap.csv")
     assert done.err.endswith("line 2. Missing values are not supported: fill them in.\n"), "there is no --drop-missing"
     assert "--row" in pmdc("show", folder / "model.skops", "--given", "works=1").err
+
+
+def test_a_model_is_not_a_table(pmdc, folder, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    done = pmdc("fit", folder / "model.skops", *FIT, "-o", "m.skops")
+    assert (done.code, "model.skops is a model file" in done.err) == (2, True)
+
+
+def test_too_few_rows_to_learn_from(pmdc, tmp_path):
+    (tmp_path / "few.csv").write_text("colour,mood\nred,a\nblue,b\nred,b\nblue,a\ngreen,a\ngreen,b\n")
+    done = pmdc("fit", "few.csv", "-c", "mood", "--test-size", "0.5", "-o", "m.skops")
+    assert (done.code, "--test-size 0.5 leaves 3 rows to learn from" in done.err) == (2, True)
 
 
 def test_excel_sheets(pmdc, folder, tmp_path):

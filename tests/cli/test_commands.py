@@ -108,6 +108,8 @@ def test_show(pmdc, folder):
     done = pmdc("show", folder / "model.skops")
     model = library.load(folder / "model.skops")
     assert "bad, good, so so" in done.out
+    assert model.structure_.status.endswith(" families accepted by guard=2")
+    assert "candidate families that pass the significance guard (guard=2); score" in " ".join(done.out.split())
     for child, parents in model.structure_.parents.items():
         assert all(parent in done.out for parent in (child, *parents))
     told = json.loads(pmdc("show", folder / "model.skops", "--json").out)

@@ -116,8 +116,8 @@ def test_every_value_of_every_parent_matters(seed, n_states, n_discrete_states):
                     assert np.ptp(first - second, axis=-1).max() >= least
 
 
-def test_without_strength_no_parent_matters():
-    truth = make_network(1, strength=0, random_state=0).truth
+def test_without_effect_no_parent_matters():
+    truth = make_network(1, effect=0, random_state=0).truth
     assert any(truth.parents.values())
     for variable, parents in truth.parents.items():
         axes = tuple(range(len(parents)))
@@ -215,7 +215,7 @@ def test_small_shapes(shape):
         ({"n_states": (3, 2)}, r"n_states=\(3, 2\)"),
         ({"n_discrete_states": 1}, "n_discrete_states=1"),
         ({"max_parents": -1}, "max_parents=-1"),
-        ({"strength": -1.0}, "strength=-1.0"),
+        ({"effect": -1.0}, "effect=-1.0"),
         ({"n_continuous": 0, "n_discrete": 0}, "at least one feature"),
     ],
 )

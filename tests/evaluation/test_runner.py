@@ -15,7 +15,7 @@ from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
 from pmdc.evaluation import methods
 from pmdc.evaluation.methods import FAMILIES
-from pmdc.evaluation.runner import QUICK_SETS, Cell, benchmark, measure, run_cell
+from pmdc.evaluation.runner import QUICK_SETS, Run, benchmark, execute, measure
 from pmdc.evaluation.store import MEASURES, Record, Store
 from pmdc.metrics import joint_log_loss, subset_loss
 
@@ -101,7 +101,7 @@ def count(path):
 
 def test_what_is_there_is_not_done_again(table, tmp_path, monkeypatch):
     store = run(table, tmp_path)
-    monkeypatch.setattr("pmdc.evaluation.runner.run_cell", None)  # any call would fail
+    monkeypatch.setattr("pmdc.evaluation.runner.execute", None)  # any call would fail
     same(run(table, tmp_path).frame(), store.frame())
 
 
@@ -240,6 +240,6 @@ def test_more_folds_than_a_table_has(data_dir, tmp_path):
 
 
 def test_a_cell_has_its_own_seed():
-    cells = [Cell("s", fold, "BR", "forest", None, (), 3, 10) for fold in range(3)]
-    assert len({cell.seed() for cell in cells}) == 3
-    assert run_cell(Cell("missing.csv", 0, "BR", "forest", None, ("a",), 3, 10))[0].error.startswith("FileNotFound")
+    runs = [Run("s", fold, "BR", "forest", None, (), 3, 10) for fold in range(3)]
+    assert len({run.seed() for run in runs}) == 3
+    assert execute(Run("missing.csv", 0, "BR", "forest", None, ("a",), 3, 10))[0].error.startswith("FileNotFound")

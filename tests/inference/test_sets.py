@@ -272,5 +272,5 @@ def test_calibration_of_another_model(fitted):
     model, data = fitted
     calibration = model.calibrate_sets(data.X[300:600], data.Y[300:600], kind="variables")
     other = GBNC(max_parents=0).fit(data.X[:300], data.Y.iloc[:300, :2])
-    with pytest.raises(ValueError, match="calibration is of 4 class variables, but the model has 2"):
+    with pytest.raises(ValueError, match="calibration has 4 class variables, but the model has 2"):
         other.predict_set(data.X[:5], calibration=calibration)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -157,6 +157,8 @@ def test_estimators_that_cannot_serve():
     X, _, _ = table()
     with pytest.raises(TypeError, match="LinearSVC.* has no predict_proba.*CalibratedClassifierCV"):
         make_learner(LinearSVC(), numbers(X), np.ones(N))
+    with pytest.raises(TypeError, match=r"LinearRegression\(\) is a regressor; give a classifier"):
+        make_learner(LinearRegression(), numbers(X), np.ones(N))
     with pytest.raises(TypeError, match="sample_weight was given, but fit of estimator=KNeighborsClassifier"):
         make_learner(KNeighborsClassifier(), numbers(X), np.ones(N), options=Options(weighted=True))
 

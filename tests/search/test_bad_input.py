@@ -19,9 +19,9 @@ GOOD = {
     ("scores", "message"),
     [
         ({}, r"scores is empty"),
-        ([("a", 1)], r"^scores .* list$"),
+        ([("a", 1)], r"^scores .* list\.$"),
         ({3: {NONE: 0.0}}, r"^scores .* 3"),
-        ({"a": 1.0}, r"scores\['a'\] .* float$"),
+        ({"a": 1.0}, r"scores\['a'\] .* float\.$"),
         ({"a": {}}, r"scores\['a'\] has no parent set left: .*-inf"),
         ({"a": {NONE: -math.inf}}, r"scores\['a'\] has no parent set left: .*-inf"),
         ({"a": {("b",): 0.0}, "b": {NONE: 0.0}}, r"scores\['a'\] .* \('b',\) of type tuple: use a frozenset"),

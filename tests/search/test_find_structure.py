@@ -795,7 +795,7 @@ def test_a_search_without_time_keeps_its_start():
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ("a", "start .* str$"),
+        ("a", r"start .* str\.$"),
         ({"a": set()}, "start .* 'b'"),
         ({"a": set(), "b": "a"}, "start .* 'b'"),
         ({"a": set(), "b": {1}}, "start gives 'b' the parent 1"),

@@ -26,7 +26,7 @@ def test_subset_totals_in_blocks_are_those_of_numpy(monkeypatch, n_variables):
     monkeypatch.setattr(dynamic_programming, "_STRIDE", 32)
     for seed in range(5):
         problem = problem_of(n_variables, seed, sets=12)
-        first = dynamic_programming.Outcome([], 0.0, "")
+        first = dynamic_programming.SearchResult([], 0.0, "")
         total, reason = dynamic_programming._least_totals_in_blocks(problem, first, NoLimits())
         assert reason == ""
         np.testing.assert_array_equal(total, dynamic_programming.least_totals(problem))

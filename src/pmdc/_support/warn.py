@@ -9,6 +9,8 @@ import warnings
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the first caller outside pmdc."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pmdc":
-        level, frame = level + 1, frame.f_back
+    inside = ("pmdc", "importlib", "numba")  # kernels are imported and compiled at their first use
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
+        level += not frame.f_code.co_filename.startswith("<frozen importlib")  # `warnings` does not count these
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -57,14 +57,18 @@ Missing = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Drop rows with missing values.", rich_help_panel=_READING)
+    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with missing values.", rich_help_panel=_READING)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite an existing output file.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
+Force = Annotated[bool, typer.Option("--force", "-f", metavar="", help="Overwrite an existing output file.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Load a model of trees (forest, boosting); only for files whose author you trust."),
+    typer.Option(
+        "--trust", metavar="", help="Load a model of trees (forest, boosting); only for files whose author you trust."
+    ),
 ]
 Given = Annotated[
     list[str] | None,
@@ -87,7 +91,7 @@ def _version(requested: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", metavar="", help="Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     pass
@@ -99,10 +103,7 @@ def fit(
     classes: Annotated[
         list[str],
         typer.Option(
-            "--classes",
-            "-c",
-            metavar="NAMES",
-            help="Columns to predict, separated by commas; * matches any text.",
+            "--classes", "-c", metavar="NAMES", help="Columns to predict, separated by commas; * matches any text."
         ),
     ],
     output: Annotated[
@@ -110,7 +111,7 @@ def fit(
     ],
     discrete: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Numeric columns to use as categories; text always is."),
+        typer.Option(metavar="NAMES", help="Numeric columns to use as categories; text columns always are."),
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Columns to ignore.")] = None,
     test_size: Annotated[
@@ -126,9 +127,7 @@ def fit(
     estimator: Annotated[
         Literal["logistic", "naive-bayes", "forest", "boosting"],
         typer.Option(
-            metavar="NAME",
-            help="Local models: logistic, naive-bayes, forest or boosting.",
-            rich_help_panel=_LEARNING,
+            metavar="NAME", help="Local models: logistic, naive-bayes, forest or boosting.", rich_help_panel=_LEARNING
         ),
     ] = "logistic",
     criterion: Annotated[
@@ -142,7 +141,10 @@ def fit(
     max_parents: Annotated[
         int,
         typer.Option(
-            min=0, metavar="NUMBER", help="Maximum number of parents of a class variable.", rich_help_panel=_LEARNING
+            min=0,
+            metavar="NUMBER",
+            help="Maximum number of class variables in a parent set; further ones may be added as inputs.",
+            rich_help_panel=_LEARNING,
         ),
     ] = 3,
     max_candidates: Annotated[
@@ -152,16 +154,12 @@ def fit(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            min=0.0,
-            metavar="SECONDS",
-            help="Time limit for the search of the best graph.",
-            rich_help_panel=_LEARNING,
+            min=0.0, metavar="SECONDS", help="Time limit for the search for the best graph.", rich_help_panel=_LEARNING
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.", rich_help_panel=_LEARNING)] = 0,
     jobs: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", help="Parallel processes; -1 for all cores.", rich_help_panel=_LEARNING),
+        int, typer.Option(metavar="NUMBER", help="Parallel processes; -1 for all cores.", rich_help_panel=_LEARNING)
     ] = 1,
     force: Force = False,
     delimiter: Delimiter = None,
@@ -251,12 +249,12 @@ def predict(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Loss to minimise: hamming (the number of wrong class variables; the default), subset (whether any is "
+            help="Loss to minimise: hamming (the share of wrong class variables; the default), subset (whether any is "
             "wrong), sub-exact, f1_samples, f1_macro or f1_micro.",
         ),
     ] = None,
     given: Given = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", metavar="", help="Add the probability of each state.")] = False,
     top: Annotated[
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="List this many most probable outcomes of each row instead."),
@@ -264,8 +262,7 @@ def predict(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAMES",
-            help="Columns of the table to copy to the output, such as an identifier; '*' for all.",
+            metavar="NAMES", help="Columns of the table to copy to the output, such as an identifier; '*' for all."
         ),
     ] = None,
     output: Annotated[
@@ -379,8 +376,8 @@ def benchmark(
     ] = None,
     classes: Annotated[str, typer.Option(help="Class variables of your own files, separated by commas.")] = "",
     max_candidates: Annotated[int, typer.Option(help="Maximum number of parent sets that GBNC considers.")] = 2000,
-    quick: Annotated[bool, typer.Option("--quick", help="Three small tables, three folds.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", metavar="", help="Three small tables, three folds.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", metavar="", help="Repeat failed runs.")] = False,
 ) -> None:
     """Compare methods by cross-validation; an interrupted run can be continued."""
     from pmdc._support.extras import require

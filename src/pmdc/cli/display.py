@@ -256,12 +256,6 @@ def _parent(name: str, data: Mapping[str, Any]) -> str:
     return f"{name} ({data['strength']:.1f})" if "strength" in data else name
 
 
-def describe_structure(model: Any) -> str:
-    """Return status, score and gap of the structure."""
-    structure = model.structure_
-    return f"{structure.status}; score {structure.score:.2f}, gap {structure.gap:.3g}"
-
-
 def structure_json(model: Any) -> dict[str, Any]:
     """Return the structure as JSON."""
     structure = model.structure_

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc._support.progress import tell_phase
-from pmdc.cli.display import Screen, describe_structure, print_json, show_graph, show_kinds, show_losses, structure_json
+from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_losses, structure_json
 from pmdc.cli.kinds import Training, read_training
 from pmdc.cli.running import BadInput, work
-from pmdc.table_files import STANDARD_STREAM, Format, check_output, read_table
+from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
 if TYPE_CHECKING:
     from pmdc._support.arrays import Codes
@@ -71,11 +71,18 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
     """Check what can be checked before the table is read."""
     if str(output) == STANDARD_STREAM:
         raise BadInput("-o -: a model cannot be written to the standard output. Give a file name, such as model.skops.")
+    if source != STANDARD_STREAM and Path(source).exists() and output.exists() and output.samefile(source):
+        raise BadInput(f"-o {output} is the table itself: use another name.")
+    if output.name.lower().endswith(SUFFIXES):
+        raise BadInput(f"-o {output} is the name of a table: use another extension for a model, such as model.skops.")
     check_output(output, overwrite=force, suffixes=())
     if output.exists() and not output.is_file():
         raise BadInput(f"-o {output} is not a regular file: give another name, such as model.skops.")
-    if source != STANDARD_STREAM and Path(source).exists() and output.exists() and output.samefile(source):
-        raise BadInput(f"-o {output} is the table itself: use another name.")
+    criterion, estimator = settings.criterion, settings.estimator
+    possible = {"loo": ["naive-bayes"], "bic-full": ["logistic", "naive-bayes"]}.get(criterion, [estimator])
+    if estimator not in possible:
+        works = f"--criterion {criterion} works only with --estimator {' or '.join(possible)}"
+        raise BadInput(f"{works}: use --criterion cv.")
     if settings.test_size is not None and not 0 < settings.test_size < 1:
         raise BadInput(f"--test-size {settings.test_size:g} must be a fraction between 0 and 1, such as 0.2.")
     if settings.time_limit == 0:
@@ -132,7 +139,13 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
     with screen.progress("fitting for the test") as bar, work():
         from pmdc.cli.losses import report_losses
 
-        model = _fit(training.X.iloc[train], training.Y.iloc[train], settings, bar)
+        try:
+            model = _fit(training.X.iloc[train], training.Y.iloc[train], settings, bar)
+        except ValueError as error:
+            if len(train) > 20:  # enough rows for other causes
+                raise
+            few = f"--test-size {settings.test_size:g} leaves {len(train)} rows to learn from, too few"
+            raise BadInput(f"{few}: use a smaller fraction or more rows.") from error
         tell_phase("testing")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X, column", UserWarning)  # rare values, not in these training rows
@@ -141,12 +154,14 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
 
 
 def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, n_rows: int) -> None:
+    from pmdc.network.summary import describe_structure
+
     if report is not None:
         screen.print(f"Losses on {report.n_rows} held-out rows, learned from the other {n_rows - report.n_rows}:")
         screen.print()
         show_losses(screen, report)
         screen.print()
-    screen.print(f"The graph, {describe_structure(model)}:")
+    screen.print(f"The graph, {describe_structure(model.structure_)}:")
     screen.print()
     show_graph(screen, model)
     screen.print()

@@ -72,11 +72,7 @@ def select_columns(table: TableFile, texts: Sequence[str], option: str) -> list[
 
 
 def read_training(
-    table: TableFile,
-    classes: Sequence[str],
-    discrete: Sequence[str],
-    ignore: Sequence[str],
-    drop_missing: bool,
+    table: TableFile, classes: Sequence[str], discrete: Sequence[str], ignore: Sequence[str], drop_missing: bool
 ) -> Training:
     """Return the features and class variables of a table, after all checks of its columns."""
     pd = require("pandas")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pmdc.cli.running import BadInput
+from pmdc.table_files import SUFFIXES
 
 _TREES = ("sklearn.tree._tree.Tree", "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor")
 """Types in the files of ``--estimator forest`` and ``boosting``: they hold numbers that are used as memory offsets."""
@@ -29,9 +30,9 @@ def load_model(path: Path, trust: bool) -> Any:
                 f"{path} holds trees; a malicious file of trees can crash the program. If you trust its author, add "
                 "--trust."
             ) from None
-        raise BadInput(
-            str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
-        ) from None
+        message = str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
+        is_table = path.name.lower().endswith(SUFFIXES)
+        raise BadInput(message + is_table * " The model comes first: pmdc predict MODEL TABLE.") from None
     if not hasattr(model, "class_table_") or not hasattr(model, "predict_joint"):
         raise BadInput(f"{path} holds a {type(model).__name__}, which is not a model of pmdc.")
     return model

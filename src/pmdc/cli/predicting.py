@@ -78,7 +78,8 @@ def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
 
                 resolve(loss).check(model.class_table_)
     except (ValueError, TypeError) as error:
-        raise BadInput(f"--loss: {error}") from None
+        message = str(error).replace(", or give a loss object or a function (y_true, y_pred)", "")
+        raise BadInput(f"--loss: {message}") from None
     if top is not None:
         taken = [name for name in model.class_names_ if name in _TOP_COLUMNS]
         if taken:

@@ -87,7 +87,7 @@ def _run(app: typer.Typer, arguments: list[str], report: Callable[[object], None
         return INTERRUPTED
     except _UsageError as error:
         path = getattr(getattr(error, "ctx", None), "command_path", "pmdc")
-        sys.stderr.write(f"{path}: {error.format_message()} See {path} --help.\n")  # type: ignore[attr-defined]
+        sys.stderr.write(f"{path}: {_usage_message(error)} See {path} --help.\n")
         return WRONG_USAGE
     except SystemExit as error:  # how typer and rich end when the reader of a pipe has gone
         if not isinstance(error.__context__, BrokenPipeError):
@@ -100,6 +100,15 @@ def _run(app: typer.Typer, arguments: list[str], report: Callable[[object], None
     except (WorkFailed, OSError) as error:
         report(error)
         return FAILED
+
+
+def _usage_message(error: Any) -> str:
+    """Return the message of typer as a sentence that names the value, which newer versions take from pydantic."""
+    message = error.format_message().replace("Value error, ", "")
+    for invalid in getattr(error.__cause__, "errors", list)():
+        if repr(invalid["input"]) not in message:
+            message = message.replace("Invalid value for", f"Invalid value {invalid['input']!r} for", 1)
+    return message if message.endswith((".", "?")) else f"{message}."
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.markup import escape
 
-from pmdc.cli.display import Screen, describe_structure, make_table, print_json, show_graph, show_row, structure_json
+from pmdc.cli.display import Screen, make_table, print_json, show_graph, show_row, structure_json
 from pmdc.cli.matching import read_features, read_given
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
@@ -61,7 +61,9 @@ def _model(screen: Screen, model: Any, path: Path) -> None:
     screen.out.print(table)
     screen.print()
     if hasattr(model, "structure_"):
-        screen.print(f"The graph, {describe_structure(model)}:")
+        from pmdc.network.summary import describe_structure
+
+        screen.print(f"The graph, {describe_structure(model.structure_)}:")
         screen.print()
         show_graph(screen, model)
         screen.print()
@@ -110,7 +112,7 @@ def _one_row(
     """Show the marginals of one row and its most probable outcome."""
     table = read_table(source, format)
     if index > table.n_rows:
-        raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows.")
+        raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows; choose 1 to {table.n_rows}.")
     table = table.rows(np.arange(table.n_rows) == index - 1)
     place = f"{table.source}, {table.where([0])}"
     used = read_features(table, model, drop_missing=None)

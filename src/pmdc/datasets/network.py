@@ -179,12 +179,12 @@ def make_network(
     n_discrete_states: int | tuple[int, int] = 3,
     max_parents: int = 2,
     max_discrete_parents: int = 1,
-    strength: float = 2.0,
+    effect: float = 2.0,
     random_state: RandomState = None,
 ) -> Bunch:
     """Generate a random network and a mixed table from it.
 
-    Every parent matters: each of its values favours one state of the child, by up to ``strength`` on the scale of the
+    Every parent matters: each of its values favours one state of the child, by up to ``effect`` on the scale of the
     logits, whatever the other parents are; and the slopes of any two configurations differ.
 
     Parameters
@@ -202,7 +202,7 @@ def make_network(
     max_parents, max_discrete_parents : int
         Maximum number of class variables and of discrete features among the parents of a class variable. All but one
         have a class variable as parent, unless ``max_parents`` is 0.
-    strength : float
+    effect : float
         How much the local models of different configurations differ; with 0 they are equal.
     random_state : int, RandomState instance or None
         The same seed gives the same network and the same rows.
@@ -229,7 +229,7 @@ def make_network(
         n_discrete=n_discrete,
         max_parents=max_parents,
         max_discrete_parents=max_discrete_parents,
-        strength=strength,
+        effect=effect,
     )
     if n_continuous + n_discrete == 0:
         raise ValueError("n_continuous=0 and n_discrete=0: a table needs at least one feature.")
@@ -247,7 +247,7 @@ def make_network(
     intercepts, slopes = {}, {}
     for variable, states in classes.items():
         parent_sizes = [len((classes | discrete)[parent]) for parent in parents[variable]]
-        weights = _random_local_model(rng, parent_sizes, len(states), n_continuous, strength)
+        weights = _random_local_model(rng, parent_sizes, len(states), n_continuous, effect)
         intercepts[variable], slopes[variable] = weights
     truth = TrueNetwork(continuous, discrete, classes, parents, intercepts, slopes)
     X, Y = truth.sample(n_samples, rng)
@@ -255,11 +255,7 @@ def make_network(
 
 
 def _random_parents(
-    rng: np.random.RandomState,
-    classes: Sequence[str],
-    discrete: Sequence[str],
-    max_class: int,
-    max_discrete: int,
+    rng: np.random.RandomState, classes: Sequence[str], discrete: Sequence[str], max_class: int, max_discrete: int
 ) -> dict[str, tuple[str, ...]]:
     order = rng.permutation(len(classes))
     parents: dict[str, tuple[str, ...]] = {}
@@ -274,7 +270,7 @@ def _random_parents(
 
 
 def _random_local_model(
-    rng: np.random.RandomState, parent_sizes: Sequence[int], n_states: int, n_continuous: int, strength: float
+    rng: np.random.RandomState, parent_sizes: Sequence[int], n_states: int, n_continuous: int, effect: float
 ) -> tuple[Floats, Floats]:
     """Return intercepts and slopes for each configuration of the parents.
 
@@ -283,19 +279,19 @@ def _random_local_model(
     """
     intercepts = np.broadcast_to(rng.normal(scale=0.3, size=n_states), (*parent_sizes, n_states)).copy()
     for axis, size in enumerate(parent_sizes):
-        effect = np.zeros((size, n_states))
+        favour = np.zeros((size, n_states))
         first = rng.randint(n_states)
         for value in range(size):
             # Values beyond the number of states favour a state again, but less.
-            effect[value, (first + value) % n_states] = strength / (1 + value // n_states)
+            favour[value, (first + value) % n_states] = effect / (1 + value // n_states)
         shape = [1] * len(parent_sizes)
         shape[axis] = size
-        intercepts += effect.reshape(*shape, n_states)
+        intercepts += favour.reshape(*shape, n_states)
     # Scaled so that the effect of x on the logits does not depend on the number of continuous features.
     scale = 1 / np.sqrt(max(n_continuous, 1))
     common = rng.normal(scale=scale, size=(n_continuous, n_states))
     own = rng.normal(scale=scale, size=(*parent_sizes, n_continuous, n_states))
-    return intercepts, common + (strength / 2 * own if parent_sizes else 0)
+    return intercepts, common + (effect / 2 * own if parent_sizes else 0)
 
 
 def _sizes(rng: np.random.RandomState, count: int, given: int | tuple[int, int], argument: str) -> list[int]:

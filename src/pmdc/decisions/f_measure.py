@@ -1,20 +1,20 @@
 """F-measures of binary class variables, and the predictions that maximise their expectation.
 
-A cell is a class variable in a row. With S truly positive cells and m cells predicted as positive, F = 2 TP / (m + S).
-For a given m the expectation is a sum over the predicted cells (Dembczyński, Waegeman, Cheng and Hüllermeier, "An exact
-algorithm for F-measure maximization", 2011):
+A label is a class variable in a row. With S truly positive labels and m predicted ones, F = 2 TP / (m + S). For a given
+m the expectation is a sum over the predicted labels (Dembczyński, Waegeman, Cheng and Hüllermeier, "An exact algorithm
+for F-measure maximization", 2011):
 
-    E[F] = 2 sum over predicted cells c of E[Y_c / (m + S)].
+    E[F] = 2 sum over predicted labels c of E[Y_c / (m + S)].
 
-So for each m the best prediction has the m cells with the greatest terms, and the best m is found by trying all. The
+So for each m the best prediction has the m labels with the greatest terms, and the best m is found by trying all. The
 terms follow from the generating function of S, because 1 / (m + s) is the integral of t^(m + s - 1) from 0 to 1:
 
     E[Y_c / (m + S)] = integral of t^(m - 1) E[Y_c t^S] dt.
 
 E[Y_c t^S] is a sum-product with weight t on each positive state, and a polynomial in t, so Gauss-Legendre quadrature
-with N nodes is exact for N cells. If N is large, fewer nodes are exact up to rounding, because t^S is smooth.
+with N nodes is exact for N labels. If N is large, fewer nodes are exact up to rounding, because t^S is smooth.
 
-The F-measure is 1 if no cell is positive and none is predicted as positive.
+The F-measure is 1 if no label is positive and none is predicted as positive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pmdc.decisions.losses import Choice, Loss
 from pmdc.inference.base import BaseDistribution, ClassTable
 
 _EXHAUSTIVE_LIMIT = 4096
-"""Up to this many cells, all sizes m of a micro-averaged prediction are tried."""
+"""Up to this many labels, all sizes m of a micro-averaged prediction are tried."""
 _MAX_TERMS = 2**27
 """Largest number of terms of a micro-averaged decision (1 GiB)."""
 _BATCH_TERMS = 2**20
@@ -44,16 +44,16 @@ class FMeasure(Loss):
     ----------
     average : {"samples", "macro", "micro"}
         "samples" is the F-measure of each row over its class variables. "macro" is the mean over class variables of the
-        F-measure over all rows of the batch, "micro" the F-measure over all cells of the batch: for these two, the rows
-        are decided together, and the expected loss is that of the batch.
+        F-measure over all rows of the batch, "micro" the F-measure over all labels (a label is a class variable in a
+        row): for these two, the rows are decided together, and the expected loss is that of the batch.
     positive : state, or list with one state for each class variable, optional
         The positive state; by default the second, ``classes_[k][1]``.
 
     Notes
     -----
-    "samples" and "macro" are exact. "micro" is exact up to 4,096 cells (rows times class variables). Above, the number
+    "samples" and "macro" are exact. "micro" is exact up to 4,096 labels (rows times class variables). Above, the number
     of positive predictions is searched from a coarse grid to a fine one, and `proved` is False. Above about 50,000
-    cells it raises ValueError: decide for parts of the table.
+    labels it raises ValueError: decide in smaller batches.
 
     Examples
     --------
@@ -79,9 +79,10 @@ class FMeasure(Loss):
         names, states = class_table.names, class_table.states
         for name, known in zip(names, states, strict=True):
             if len(known) != 2:
+                listed = ", ".join(map(str, known[:5])) + (", ..." if len(known) > 5 else "")
                 raise ValueError(
-                    f"An F-measure needs binary class variables; {name!r} has {len(known)} states "
-                    f"({', '.join(map(str, known[:5]))}{', ...' if len(known) > 5 else ''})."
+                    f"An F-measure needs binary class variables; {name!r} has {len(known)} states ({listed}): choose "
+                    "another loss, such as 'hamming'."
                 )
         if self.positive is None:
             return np.ones(len(names), dtype=np.int64)
@@ -102,16 +103,16 @@ class FMeasure(Loss):
         positive = self.positives(distribution.class_table)
         if not len(distribution):
             return Choice.exact(np.empty((0, len(positive)), dtype=np.int64), np.empty(0))
-        decide = {"samples": _by_row, "macro": _by_variable, "micro": _by_cell}[self.average]
+        decide = {"samples": _by_row, "macro": _by_variable, "micro": _by_label}[self.average]
         predicted, expected, proved = decide(distribution, positive)
         codes = np.where(predicted, positive, 1 - positive)
         n_rows = len(distribution)
         return Choice(codes, np.clip(1 - expected, 0.0, 1.0), np.zeros(n_rows), np.full(n_rows, proved))
 
 
-def _nodes(n_cells: int) -> tuple[Floats, Floats]:
+def _nodes(n_labels: int) -> tuple[Floats, Floats]:
     """Return nodes and weights on (0, 1), enough for the quadrature to be exact up to rounding."""
-    count = min(n_cells, 64 + 8 * int(np.sqrt(2 * n_cells)))
+    count = min(n_labels, 64 + 8 * int(np.sqrt(2 * n_labels)))
     nodes, weights = roots_legendre(max(count, 1))
     return (nodes + 1) / 2, weights / 2
 
@@ -158,7 +159,7 @@ def _rows_of_batch(distribution: BaseDistribution, positive: Codes) -> tuple[Any
 
 
 def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
-    """Decide for each class variable: rows are independent, so more probable cells have greater terms."""
+    """Decide for each class variable: rows are independent, so more probable labels have greater terms."""
     n_rows = len(distribution)
     predicted = np.zeros((n_rows, len(positive)), dtype=bool)
     total = 0.0
@@ -180,17 +181,17 @@ def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, 
     return predicted, np.full(n_rows, total / len(positive)), True
 
 
-def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
-    """Decide for all cells of the batch together."""
+def _by_label(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floats, bool]:
+    """Decide for all labels of the batch together."""
     n_rows, n_variables = len(distribution), len(positive)
-    n_cells = n_rows * n_variables
-    nodes, weights = _nodes(n_cells)
-    if n_cells * len(nodes) > _MAX_TERMS:
+    n_labels = n_rows * n_variables
+    nodes, weights = _nodes(n_labels)
+    if n_labels * len(nodes) > _MAX_TERMS:
         raise ValueError(
             f"The micro-averaged F-measure decides all {n_rows} rows together, which needs "
-            f"{8 * n_cells * len(nodes):,} bytes: decide for parts of the table."
+            f"{8 * n_labels * len(nodes):,} bytes: decide in smaller batches."
         )
-    shares = np.empty((n_cells, len(nodes)))  # E[Y_c t^S] / E[t^S]
+    shares = np.empty((n_labels, len(nodes)))  # E[Y_c t^S] / E[t^S]
     log_total = np.empty(len(nodes))  # log E[t^S], S over all rows
     for q, t in enumerate(nodes):
         log_each, terms = _generating(distribution, positive, t)
@@ -203,22 +204,22 @@ def _by_cell(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Floa
             some = sizes[start : start + 64]
             terms = shares @ (weights * np.exp(log_total + (some[:, None] - 1) * np.log(nodes))).T
             for i, size in enumerate(some):
-                result[start + i] = 2 * np.sort(terms[:, i])[n_cells - size :].sum()
+                result[start + i] = 2 * np.sort(terms[:, i])[n_labels - size :].sum()
         return result
 
-    lowest, highest = 1, n_cells
-    step = 1 if n_cells <= _EXHAUSTIVE_LIMIT else n_cells // 256
+    lowest, highest = 1, n_labels
+    step = 1 if n_labels <= _EXHAUSTIVE_LIMIT else n_labels // 256
     while True:
         sizes = np.arange(lowest, highest + 1, step)
         found = values(sizes)
         best = int(sizes[found.argmax()])
         if step == 1:
             break
-        lowest, highest, step = max(1, best - 2 * step), min(n_cells, best + 2 * step), max(1, step // 16)
+        lowest, highest, step = max(1, best - 2 * step), min(n_labels, best + 2 * step), max(1, step // 16)
     none = float(np.exp(_log_none(distribution, positive).sum()))
-    predicted = np.zeros(n_cells, dtype=bool)
+    predicted = np.zeros(n_labels, dtype=bool)
     if found.max() > none:
         terms = shares @ (weights * np.exp(log_total + (best - 1) * np.log(nodes)))
         predicted[np.argsort(-terms, kind="stable")[:best]] = True
     expected = max(float(found.max()), none)
-    return predicted.reshape(n_rows, n_variables), np.full(n_rows, expected), n_cells <= _EXHAUSTIVE_LIMIT
+    return predicted.reshape(n_rows, n_variables), np.full(n_rows, expected), n_labels <= _EXHAUSTIVE_LIMIT

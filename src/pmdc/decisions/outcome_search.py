@@ -142,11 +142,7 @@ class CustomLoss(Loss):
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        enumerate_up_to: int = 4096,
-        n_samples: int = 1000,
-        n_candidates: int = 64,
+        self, function: Callable[..., Any], enumerate_up_to: int = 4096, n_samples: int = 1000, n_candidates: int = 64
     ):
         self.function = function
         self.enumerate_up_to = enumerate_up_to

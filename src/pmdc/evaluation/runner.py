@@ -1,7 +1,7 @@
 """Resumable comparisons of methods: each (data set, fold, method, estimator) is one record in one file.
 
-A run that was stopped, even by ``kill -9``, can be continued and gives the same records. A cell that fails is recorded
-with its error, and the run continues.
+A comparison that was stopped, even by ``kill -9``, can be continued and gives the same records. A run that fails is
+recorded with its error, and the others continue.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUICK_SETS = ("edm", "enb", "flare1")
 
 
 @dataclass(frozen=True)
-class Cell:
+class Run:
     """One family of methods on one fold of one data set."""
 
     data_set: str
@@ -54,7 +54,7 @@ class Cell:
         return [(self.data_set, self.fold, name, self.estimator) for name in FAMILIES[self.family].records]
 
     def seed(self) -> int:
-        """Return a seed that depends only on the cell, so that order and interruptions do not change results."""
+        """Return a seed that depends only on the run, so that order and interruptions do not change results."""
         return zlib.crc32(f"{self.data_set}|{self.fold}|{self.family}|{self.estimator}".encode()) % 2**31
 
 
@@ -99,9 +99,9 @@ def benchmark(
     quick : bool, default=False
         Three small sets and three folds, in place of `sets` and `n_folds`.
     retry_failed : bool, default=False
-        Whether to run failed cells again.
+        Whether to repeat failed runs.
     progress : bool, default=True
-        Whether to show finished cells, remaining time and running means on the standard error stream.
+        Whether to show finished runs, remaining time and running means on the standard error stream.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def benchmark(
     chosen = _check_names("estimators", estimators, ESTIMATORS)
     folder = None if data_dir is None else str(data_dir)
     names = _check_sets(sets, folder, tuple(classes), n_folds)
-    cells = [
-        Cell(name, fold, family, estimator, folder, tuple(classes), n_folds, max_candidates)
+    runs = [
+        Run(name, fold, family, estimator, folder, tuple(classes), n_folds, max_candidates)
         for name in names
         for fold in range(n_folds)
         for estimator in chosen
@@ -130,9 +130,9 @@ def benchmark(
     if retry_failed:
         store.drop_failed()
     done = store.keys()
-    todo = [cell for cell in cells if not set(cell.record_keys()) <= done]
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(run_cell)(cell) for cell in todo)
-    shown = _show_progress(results, len(cells), len(cells) - len(todo)) if progress else results
+    todo = [run for run in runs if not set(run.record_keys()) <= done]
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(execute)(run) for run in todo)
+    shown = _show_progress(results, len(runs), len(runs) - len(todo)) if progress else results
     for records in shown:
         store.write(records)
     return store
@@ -183,27 +183,27 @@ def _table(name: str, folder: str | None, classes: tuple[str, ...], n_folds: int
     return X, Y, [test for _, test in splitter.split(X, Y)]
 
 
-# One cell -----------------------------------------------------------------------------------------------------
+# One run ------------------------------------------------------------------------------------------------------
 
 
-def run_cell(cell: Cell) -> list[Record]:
-    """Fit and evaluate the methods of a cell; an error is recorded."""
+def execute(run: Run) -> list[Record]:
+    """Fit and evaluate the methods of a run; an error is recorded."""
     try:
         with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            records = _measure_all(cell)
+            records = _measure_all(run)
         messages = sorted({str(w.message).split(" (and ")[0] for w in caught})[:20]
         return [Record(r.key, r.measures, {**r.details, "warnings": messages}) for r in records]
     except Exception as error:  # any error is recorded, and the run continues
-        return [Record(key, error=f"{type(error).__name__}: {error}") for key in cell.record_keys()]
+        return [Record(key, error=f"{type(error).__name__}: {error}") for key in run.record_keys()]
 
 
-def _measure_all(cell: Cell) -> list[Record]:
-    X, Y, folds = _table(cell.data_set, cell.data_dir, cell.classes, cell.n_folds)
-    test = folds[cell.fold]
+def _measure_all(run: Run) -> list[Record]:
+    X, Y, folds = _table(run.data_set, run.data_dir, run.classes, run.n_folds)
+    test = folds[run.fold]
     train = np.setdiff1d(np.arange(len(X)), test)
-    family = FAMILIES[cell.family]
-    classifiers = family.build(ESTIMATORS[cell.estimator](), cell.seed(), cell.max_candidates)
+    family = FAMILIES[run.family]
+    classifiers = family.build(ESTIMATORS[run.estimator](), run.seed(), run.max_candidates)
     fitted: dict[str, dict[str, float]] = {}
     for name, classifier in classifiers.items():
         _reset_peak()
@@ -211,7 +211,7 @@ def _measure_all(cell: Cell) -> list[Record]:
         classifier.fit(X.iloc[train], Y.iloc[train])
         fitted[name] = {"fit_seconds": time.process_time() - start}
     records = []
-    for key, (name, decision) in zip(cell.record_keys(), family.records.values(), strict=True):
+    for key, (name, decision) in zip(run.record_keys(), family.records.values(), strict=True):
         measures, details = measure(classifiers[name], decision, X.iloc[test], Y.iloc[test])
         records.append(Record(key, {**fitted[name], **measures, "peak_megabytes": _peak()}, details))
     return records
@@ -277,17 +277,12 @@ def _peak() -> float:
 
 
 def _show_progress(results: Iterator[list[Record]], total: int, done: int) -> Iterator[list[Record]]:
-    """Show finished cells, remaining time and the mean Hamming loss of each method so far."""
+    """Show finished runs, remaining time and the mean Hamming loss of each method so far."""
     require("rich")
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     sums: dict[str, tuple[float, int]] = {}
     failed = 0
     console = Console(stderr=True)

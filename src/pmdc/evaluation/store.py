@@ -127,7 +127,7 @@ class Store:
             connection.executemany(f"INSERT OR REPLACE INTO records ({', '.join(names)}) VALUES ({marks})", rows)
 
     def drop_failed(self) -> int:
-        """Delete the records of failed cells, so that they are run again; return their number."""
+        """Delete the records of failed runs, so that they are repeated; return their number."""
         with closing(self._connect()) as connection, connection:
             return connection.execute("DELETE FROM records WHERE status = 'failed'").rowcount
 

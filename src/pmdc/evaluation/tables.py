@@ -261,8 +261,7 @@ def _one_line(text: str) -> str:
 
 
 _MARKDOWN = _Markup(
-    escape=lambda text: re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", _one_line(text)),
-    bold=lambda text: f"**{text}**",
+    escape=lambda text: re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", _one_line(text)), bold=lambda text: f"**{text}**"
 )
 _LATEX = _Markup(
     escape=lambda text: "".join(_LATEX_SPECIAL.get(character, character) for character in _one_line(text)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -96,6 +96,8 @@ class EstimatorLearner(LocalLearner):
         options: Options | None = None,
     ):
         options = options or Options()
+        if is_regressor(estimator):
+            raise TypeError(f"estimator={estimator!r} is a regressor; give a classifier with predict_proba.")
         if estimator is not None and not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"estimator={estimator!r} has no predict_proba, which local models need. Choose another classifier or "

@@ -58,12 +58,7 @@ class Groups:
         part = np.flatnonzero(present) // n_states
         part_weights: Floats = np.bincount(part, weights=weights, minlength=n_parts).astype(float)
         return cls(
-            number.reshape(n_parts, n_states),
-            of_row,
-            part,
-            weights,
-            part_weights,
-            np.log(weights / part_weights[part]),
+            number.reshape(n_parts, n_states), of_row, part, weights, part_weights, np.log(weights / part_weights[part])
         )
 
 

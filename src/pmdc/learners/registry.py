@@ -76,11 +76,7 @@ def default_estimator() -> logistic.Logistic:
 
 
 def make_learner(
-    estimator: Any,
-    features: Features,
-    sample_weight: Floats,
-    sizes: Sequence[int] = (),
-    options: Options | None = None,
+    estimator: Any, features: Features, sample_weight: Floats, sizes: Sequence[int] = (), options: Options | None = None
 ) -> LocalLearner:
     """Make the learner of an estimator, with the first engine that accepts it.
 

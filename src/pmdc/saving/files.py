@@ -47,8 +47,8 @@ _REMEDIES = {
 def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to a file that `load` reads.
 
-    The file holds the fitted models, no rows of the table and no code. Writing is atomic: if it fails, an existing file
-    is left unchanged.
+    The file holds the fitted models, no code, and no rows of the table unless the estimator itself stores them, as
+    nearest neighbours do. Writing is atomic: if it fails, an existing file is left unchanged.
 
     Parameters
     ----------

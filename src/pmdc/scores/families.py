@@ -111,7 +111,7 @@ class FamilyScoring:
 
         prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
-            limits.append("the parent sets that prune='definition' leaves")
+            limits.append("the parent sets kept by prune='definition'")
         tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log)
         return Scored(tables, [set() for _ in tables])
 
@@ -129,7 +129,7 @@ class FamilyScoring:
                 f"max_candidates={limit}. Each class variable keeps the possible parents that score best alone: {kept} "
                 "sets are left, and the structure is optimal over these only."
             )
-            over = f"the {kept} of {n_sets} parent sets that max_candidates={limit} leaves"
+            over = f"the {kept} of {n_sets} parent sets kept by max_candidates={limit}"
             return [self._with_features(*pair) for pair in zip(self.settings.rules, few, strict=True)], [over]
         models = plan(rules, fitter.sizes, len(fitter.codes)).local_models
         many = "very many" if models is None else f"up to {models}"
@@ -154,7 +154,7 @@ class FamilyScoring:
     def _exact_over(self, tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable]) -> list[str]:
         scored, left = sum(map(len, tables)), sum(map(len, accepted))
         if self.settings.guard and left < scored:
-            return [f"the {left} of {scored} families that guard={self.settings.guard:g} leaves"]
+            return [f"the {left} of {scored} families accepted by guard={self.settings.guard:g}"]
         return [] if self._partition else [f"the {scored} families scored"]
 
 

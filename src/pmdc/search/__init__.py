@@ -16,7 +16,7 @@ from pmdc._support.warn import warn_user
 
 from .files import read_scores, write_scores
 from .inexact import best_forest, hill_climb
-from .problem import Outcome, Problem, build_problem, settle_ties, split, start_masks, whole
+from .problem import Problem, SearchResult, build_problem, settle_ties, split, start_masks, whole
 from .progress import SearchState, handle_interrupts
 from .structure import (
     Edge,
@@ -62,8 +62,8 @@ def find_structure(
         For each class variable the score of each candidate parent set. Other sets are not considered; a score of -inf
         forbids a set.
     method : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
-        The problem is first split into groups of class variables that can be on a common cycle; each group is solved
-        separately.
+        The problem is first split into components, sets of class variables that can be on a common cycle; each is
+        solved separately.
 
         - "dynamic-programming" is exact. Time and memory double with each class variable.
         - "integer-program" solves the integer program (P2) of the paper by branch and cut. It needs PySCIPOpt
@@ -74,8 +74,8 @@ def find_structure(
           rarely proves it.
         - "hill-climb" (single-edge changes) and "tree" (at most one parent per class variable, as Chow and Liu) are
           for comparison.
-        - "auto" takes dynamic programming for groups of up to 26 class variables and the integer program for larger
-          ones; without PySCIPOpt it takes local search for these, and warns if the result is not proved.
+        - "auto" takes dynamic programming for components of up to 26 class variables and the integer program for
+          larger ones; without PySCIPOpt it takes local search for these, and warns if the result is not proved.
     required_edges : iterable of (parent, child), optional
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
@@ -193,7 +193,7 @@ def _choose(problem: Problem, memory_budget: float) -> str:
     return "integer-program" if find_spec("pyscipopt") else "local-search"
 
 
-def _method(name: str) -> Callable[[Problem, Outcome, SearchState], Outcome]:
+def _method(name: str) -> Callable[[Problem, SearchResult, SearchState], SearchResult]:
     # Imported here because importing numba and SCIP takes longer than most searches.
     if name == "hill-climb":
         return hill_climb

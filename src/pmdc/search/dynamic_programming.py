@@ -17,7 +17,7 @@ import numpy as np
 
 from pmdc._support.arrays import Floats
 
-from .problem import Outcome, Problem
+from .problem import Problem, SearchResult
 from .progress import SearchState
 
 NUMPY_LIMIT = 18
@@ -42,7 +42,7 @@ def _block_bits(n_variables: int, max_sets: int) -> int:
     return min(n_variables, max(_BLOCK_BITS, max_sets.bit_length()))
 
 
-def solve(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+def solve(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
     """Return a best DAG, or `first` if a limit ends the search before."""
     n_variables = len(problem.names)
     needed = memory_needed(n_variables, max(map(len, problem.masks)))
@@ -61,7 +61,7 @@ def solve(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
         child, rank = _sink(problem, total, subset)
         ranks[child] = rank
         subset ^= 1 << child
-    return Outcome(ranks, problem.total_regret(ranks), "optimal")
+    return SearchResult(ranks, problem.total_regret(ranks), "optimal")
 
 
 def least_totals(problem: Problem) -> Floats:
@@ -88,7 +88,7 @@ def least_totals(problem: Problem) -> Floats:
     return total
 
 
-def _least_totals_in_blocks(problem: Problem, first: Outcome, state: SearchState) -> tuple[Floats, str]:
+def _least_totals_in_blocks(problem: Problem, first: SearchResult, state: SearchState) -> tuple[Floats, str]:
     """Compute the same totals by the compiled loop; the second value says which limit was reached, if any."""
     from .subset_kernel import fill_blocks
 

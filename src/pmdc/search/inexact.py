@@ -6,11 +6,11 @@ which no class variable has more than one parent (a directed Chow-Liu tree), as 
 
 from __future__ import annotations
 
-from .problem import Outcome, Problem, members, topological_order
+from .problem import Problem, SearchResult, members, topological_order
 from .progress import SearchState
 
 
-def hill_climb(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+def hill_climb(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
     """Change the single edge that improves the score most, until none does.
 
     The search begins with the given start, otherwise with the smallest parent sets. An edge can be changed only if the
@@ -54,7 +54,7 @@ def hill_climb(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
         if move is None:
             break
         masks = [move.get(child, mask) for child, mask in enumerate(masks)]
-    return Outcome(ranks, first.least_regret, reason or "unproved")
+    return SearchResult(ranks, first.least_regret, reason or "unproved")
 
 
 def _ancestors(masks: list[int]) -> list[int] | None:
@@ -69,7 +69,7 @@ def _ancestors(masks: list[int]) -> list[int] | None:
     return ancestors
 
 
-def best_forest(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+def best_forest(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
     """Return the best DAG in which no class variable has more than one parent."""
     import networkx as nx  # importing it takes longer than most searches
 
@@ -92,6 +92,6 @@ def best_forest(problem: Problem, first: Outcome, state: SearchState) -> Outcome
         name = problem.names[ranks.index(-1)]
         raise ValueError(
             f"method='tree' finds no DAG in which {name!r} has at most one parent: add the empty set or single-parent "
-            f"sets to scores[{name!r}], or use another method"
+            f"sets to scores[{name!r}], or use another method."
         )
-    return Outcome(ranks, first.least_regret, "unproved")
+    return SearchResult(ranks, first.least_regret, "unproved")

@@ -28,7 +28,7 @@ from pyscipopt import (
 
 from . import orders
 from .clusters import Columns, Cut, Support, by_cycles, by_growth, by_program
-from .problem import Outcome, Problem, members, topological_order
+from .problem import Problem, SearchResult, members, topological_order
 from .progress import SearchState
 
 # The tolerances of the solver are absolute, so regrets are scaled: that of the first DAG becomes this number.
@@ -70,7 +70,7 @@ _STATUS = {
 }
 
 
-def solve(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+def solve(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
     """Return a best DAG, or the best found when a limit ends the search.
 
     It starts with a local search, which often finds a best DAG; the solver then proves it.
@@ -86,7 +86,7 @@ def solve(problem: Problem, first: Outcome, state: SearchState) -> Outcome:
         model.free()
 
 
-def _solve(model: Model, problem: Problem, first: Outcome, state: SearchState) -> Outcome:
+def _solve(model: Model, problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
     most = problem.total_regret(first.ranks)
     model.hideOutput()
     model.setHeuristics(SCIP_PARAMSETTING.OFF)
@@ -204,14 +204,14 @@ def _guarded(otherwise: dict[str, int]) -> Callable[[Method], Method]:
 class _Observer(Eventhdlr):
     """Report better DAGs and bounds to the search state, and stop the solver at a limit."""
 
-    def __init__(self, program: _Program, first: Outcome, state: SearchState) -> None:
+    def __init__(self, program: _Program, first: SearchResult, state: SearchState) -> None:
         self.program, self.known, self.state = program, first, state
         self.observer = self
         self.n_solutions = 0
         self.reason = ""
         self.error: BaseException | None = None
 
-    def best(self) -> Outcome:
+    def best(self) -> SearchResult:
         """Return the best DAG and bound so far; of equal DAGs the first."""
         problem = self.program.problem
         if self.model.getNBestSolsFound() > self.n_solutions:

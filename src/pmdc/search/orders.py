@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.compiled import compiled
 
-from .problem import Outcome, Problem, topological_order
+from .problem import Problem, SearchResult, topological_order
 from .progress import SearchState
 
 Words = npt.NDArray[np.uint64]
@@ -32,7 +32,7 @@ PATIENCE = 500
 """Stop after so many restarts without improvement."""
 
 
-def solve(problem: Problem, first: Outcome, state: SearchState, patience: int = PATIENCE) -> Outcome:
+def solve(problem: Problem, first: SearchResult, state: SearchState, patience: int = PATIENCE) -> SearchResult:
     """Return the best DAG found, starting from the order of `first`.
 
     The status is "optimal" only if the regret equals the lower bound. The result is deterministic unless a limit ends
@@ -58,7 +58,7 @@ def solve(problem: Problem, first: Outcome, state: SearchState, patience: int = 
         idle = 0 if new < best else idle + _ROUNDS
         best = new
     proved = problem.total_regret(found) <= first.least_regret
-    return Outcome(found, first.least_regret, "optimal" if proved else reason or "unproved")
+    return SearchResult(found, first.least_regret, "optimal" if proved else reason or "unproved")
 
 
 class Guided:

@@ -48,7 +48,7 @@ class Problem:
         }
 
 
-class Outcome(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search method for one component."""
 
     ranks: list[int]
@@ -86,7 +86,7 @@ def build_problem(
             raise ValueError(
                 f"scores[{child!r}] has no parent set left: none of its {len(table)} sets with a score above -inf has "
                 f"all required parents {show_set(required[child])} and no forbidden parents "
-                f"{show_set(forbidden[child])}; add such a set, or change required_edges and forbidden_edges"
+                f"{show_set(forbidden[child])}; add such a set, or change required_edges and forbidden_edges."
             )
         ranked = _undominated(allowed)
         masks.append(tuple(ranked))
@@ -96,7 +96,7 @@ def build_problem(
 
 
 class Component(NamedTuple):
-    """A group of class variables that can be on a common cycle, as a problem of its own."""
+    """A set of class variables that can be on a common cycle, as a problem of its own."""
 
     members: tuple[int, ...]
     """Their positions in the whole problem."""
@@ -157,10 +157,10 @@ def start_masks(problem: Problem, parents: Mapping[str, frozenset[str]]) -> list
         if not any(other & mask == other for other in row):
             raise ValueError(
                 f"start gives {name!r} the parents {show_set(parents[name])}: neither they nor a subset of them is a "
-                "parent set that scores, required_edges and forbidden_edges allow"
+                "parent set that scores, required_edges and forbidden_edges allow."
             )
     if topological_order(masks) is None:
-        raise ValueError("start has a cycle: give a DAG")
+        raise ValueError("start has a cycle: give a DAG.")
     return masks
 
 
@@ -211,7 +211,7 @@ def _undominated(scores: Mapping[int, float]) -> list[int]:
     return [mask for mask in preference if best_below(mask) < scores[mask]]
 
 
-def greedy_dag(problem: Problem) -> Outcome:
+def greedy_dag(problem: Problem) -> SearchResult:
     """Return a first DAG: repeatedly place the class variable whose best available parent set has the least regret.
 
     A set is available when all its parents are placed. When the largest regret is taken, no remaining class variable
@@ -247,9 +247,9 @@ def greedy_dag(problem: Problem) -> Outcome:
         raise ValueError(
             f"scores admit no DAG: every parent set of each of {show_set(stuck)} contains another of them, so each "
             "choice has a cycle; give one of them a set without the others, such as frozenset(), or relax "
-            "required_edges and forbidden_edges"
+            "required_edges and forbidden_edges."
         )
-    return Outcome(ranks, least, "unproved")
+    return SearchResult(ranks, least, "unproved")
 
 
 def topological_order(masks: Sequence[int]) -> list[int] | None:

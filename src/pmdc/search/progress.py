@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .problem import Component, Outcome, Problem, greedy_dag, ranks_within
+from .problem import Component, Problem, SearchResult, greedy_dag, ranks_within
 from .structure import Structure
 
 CALLBACK_SECONDS = 1.0
@@ -53,12 +53,12 @@ class SearchState:
             if component.problem.total_regret(ranks) < component.problem.total_regret(self._outcomes[number].ranks):
                 self._outcomes[number] = self._outcomes[number]._replace(ranks=ranks)
 
-    def enter(self, number: int, method: str) -> Outcome:
+    def enter(self, number: int, method: str) -> SearchResult:
         """Go on to another component; return what is known of it."""
         self._current, self.method = number, method
         return self._outcomes[number]
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: SearchResult) -> None:
         """Store the result of the current component; it is proved if its regret equals the lower bound."""
         proved = self.components[self._current].problem.total_regret(outcome.ranks) <= outcome.least_regret
         self._outcomes[self._current] = outcome._replace(status="optimal") if proved else outcome

@@ -60,42 +60,42 @@ def check_scores(scores: Any) -> dict[str, dict[frozenset[str], float]]:
     if not isinstance(scores, Mapping):
         raise ValueError(
             "scores must map each class variable to a dict {frozenset of parents: score}, "
-            f"but its type is {type(scores).__name__}"
+            f"but its type is {type(scores).__name__}."
         )
     if not scores:
-        raise ValueError("scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}")
+        raise ValueError("scores is empty: give at least one class variable, such as {'a': {frozenset(): 0.0}}.")
     for name in scores:
         if not isinstance(name, str):
-            raise ValueError(f"scores has the class variable {name!r}, which is not a string: use its name")
+            raise ValueError(f"scores has the class variable {name!r}, which is not a string: use its name.")
     return {name: _check_table(name, table, scores) for name, table in scores.items()}
 
 
 def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozenset[str], float]:
     if not isinstance(table, Mapping):
         raise ValueError(
-            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, but its type is {type(table).__name__}"
+            f"scores[{name!r}] must be a dict {{frozenset of parents: score}}, but its type is {type(table).__name__}."
         )
     checked = {}
     for parents, score in table.items():
         if not isinstance(parents, frozenset):
             raise ValueError(
                 f"scores[{name!r}] has the key {parents!r} of type {type(parents).__name__}: "
-                "use a frozenset of names, such as frozenset({'a', 'b'})"
+                "use a frozenset of names, such as frozenset({'a', 'b'})."
             )
         for parent in parents:
             if not isinstance(parent, str):
                 raise ValueError(
-                    f"scores[{name!r}] has a parent set with {parent!r}, which is not a string: use its name"
+                    f"scores[{name!r}] has a parent set with {parent!r}, which is not a string: use its name."
                 )
         if name in parents:
             raise ValueError(
                 f"scores[{name!r}] has the parent set {show_set(parents)}, which makes {name!r} its own "
-                "parent: remove that set"
+                "parent: remove that set."
             )
         if unknown := sorted(parents - names.keys()):
             raise ValueError(
                 f"scores[{name!r}] has the parent set {show_set(parents)} with the unknown parent "
-                f"{unknown[0]!r}: give {unknown[0]!r} its own entry in scores or remove that set"
+                f"{unknown[0]!r}: give {unknown[0]!r} its own entry in scores or remove that set."
             )
         value = _as_float(score)
         if value == -math.inf:
@@ -103,7 +103,7 @@ def _check_table(name: str, table: Any, names: Mapping[str, Any]) -> dict[frozen
         if value is None or not abs(value) <= MAX_SCORE:
             raise ValueError(
                 f"scores[{name!r}] gives the parent set {show_set(parents)} the score {score!r}: use a "
-                f"number between -{MAX_SCORE:g} and {MAX_SCORE:g}, or -inf for a set that is not allowed"
+                f"number between -{MAX_SCORE:g} and {MAX_SCORE:g}, or -inf for a set that is not allowed."
             )
         checked[parents] = value
     return checked
@@ -134,14 +134,14 @@ def check_edges(
             if parent in must[child] & must_not[child]:
                 raise ValueError(
                     f"the edge ({parent!r}, {child!r}) is in both required_edges and forbidden_edges: "
-                    "remove it from one of them"
+                    "remove it from one of them."
                 )
     try:
         TopologicalSorter(must).prepare()
     except CycleError as error:
         cycle = " -> ".join(map(repr, error.args[1]))
         raise ValueError(
-            f"required_edges form the cycle {cycle}, which no DAG can have: remove one of its edges"
+            f"required_edges form the cycle {cycle}, which no DAG can have: remove one of its edges."
         ) from None
     return must, must_not
 
@@ -152,20 +152,20 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
     if edges is None:
         return parents
     if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise ValueError(f"{argument} is {edges!r}: {remedy}")
+        raise ValueError(f"{argument} is {edges!r}: {remedy}.")
     for edge in edges:
         if isinstance(edge, str) or not isinstance(edge, Sequence | np.ndarray) or len(edge) != 2:
-            raise ValueError(f"{argument} has {edge!r}, which is not a pair: {remedy}")
+            raise ValueError(f"{argument} has {edge!r}, which is not a pair: {remedy}.")
         parent, child = edge
         for end in edge:
             if end not in names:
                 raise ValueError(
                     f"{argument} has the edge ({parent!r}, {child!r}), but {end!r} is not a class variable "
-                    f"of scores: use one of {', '.join(map(repr, names))}"
+                    f"of scores: use one of {', '.join(map(repr, names))}."
                 )
         if parent == child:
             raise ValueError(
-                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: remove it"
+                f"{argument} has the edge ({parent!r}, {child!r}) from a class variable to itself: remove it."
             )
         parents[child].add(parent)
     return parents
@@ -175,17 +175,19 @@ def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str
     """Return the parents of each class variable in the DAG to start from."""
     parents = start.parents if isinstance(start, Structure) else start
     if not isinstance(parents, Mapping):
-        raise ValueError(f"start must be a Structure or a dict of parents, but its type is {type(start).__name__}")
+        raise ValueError(f"start must be a Structure or a dict of parents, but its type is {type(start).__name__}.")
     for name in parents:
         if name not in names:
-            raise ValueError(f"start has {name!r}, which is not a class variable of scores: remove it")
+            raise ValueError(f"start has {name!r}, which is not a class variable of scores: remove it.")
     checked = {}
     for name in names:
         if name not in parents or isinstance(parents[name], str) or not isinstance(parents[name], Iterable):
-            raise ValueError(f"start must give the parents of {name!r} as a set of names; an empty set if it has none")
+            raise ValueError(f"start must give the parents of {name!r} as a set of names; an empty set if it has none.")
         checked[name] = frozenset(parents[name])
         if unknown := sorted(checked[name] - names.keys(), key=str):
-            raise ValueError(f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores")
+            raise ValueError(
+                f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores."
+            )
     return checked
 
 
@@ -195,7 +197,7 @@ def check_time_limit(time_limit: Any) -> float:
         return math.inf
     seconds = _as_float(time_limit)
     if seconds is None or not seconds > 0:
-        raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None for no limit")
+        raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None for no limit.")
     return seconds
 
 
@@ -203,7 +205,7 @@ def check_gap(gap: Any) -> float:
     """Return the gap as a float."""
     value = _as_float(gap)
     if value is None or not 0 <= value < math.inf:
-        raise ValueError(f"gap={gap!r} must be a finite number of at least 0, relative to the score, such as 0.01")
+        raise ValueError(f"gap={gap!r} must be a finite number of at least 0, relative to the score, such as 0.01.")
     return value
 
 
@@ -211,12 +213,12 @@ def check_memory_budget(memory_budget: Any) -> int:
     """Return the memory budget in bytes."""
     value = _as_float(memory_budget)
     if value is None or not 1 <= value < math.inf:
-        raise ValueError(f"memory_budget={memory_budget!r} must be a positive number of bytes, such as 2**32")
+        raise ValueError(f"memory_budget={memory_budget!r} must be a positive number of bytes, such as 2**32.")
     return int(value)
 
 
 def check_callback(callback: Any) -> Any:
     """Return the callback if it is callable or None."""
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r} must be a function that takes a Structure, or None")
+        raise ValueError(f"callback={callback!r} must be a function that takes a Structure, or None.")
     return callback

@@ -72,6 +72,8 @@ def read_table(path: str | Path, format: Format | None = None) -> TableFile:
     lower = name.lower()
     if lower.endswith(".parquet") or content[:4] == b"PAR1":
         return _read_parquet(content, source, format)
+    if content[:4] == b"PK\x03\x04" and b"pmdc.json" in content:  # a member that pmdc.save adds
+        raise TableFileError(f"{source} is a model file written by pmdc fit; give a table.")
     if lower.endswith(EXCEL) or content[:4] == b"PK\x03\x04":
         return _read_excel(content, source, format)
     if lower.endswith(".xls") or content[:4] == b"\xd0\xcf\x11\xe0":
@@ -268,10 +270,10 @@ def _names(header: Sequence[Any], source: str) -> tuple[list[str], list[str]]:
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     if twice:
         places = [str(i) for i, name in enumerate(names, 1) if name == twice[0]]
-        others = f" (and so are {', '.join(map(repr, twice[1:4]))})" if len(twice) > 1 else ""
+        others = f" (and also {', '.join(map(repr, twice[1:4]))})" if len(twice) > 1 else ""
         raise TableFileError(
-            f"{source}: columns {', '.join(places)} are all called {twice[0]!r}{others}. Rename them in the file: "
-            "column names must be unique."
+            f"{source}: columns {' and '.join(places)} have the same name {twice[0]!r}{others}. Rename them in the "
+            "file: column names must be unique."
         )
     unnamed = []
     for i, name in enumerate(names):
@@ -286,7 +288,8 @@ def _names(header: Sequence[Any], source: str) -> tuple[list[str], list[str]]:
 def _checked(table: TableFile, unnamed: Sequence[str]) -> TableFile:
     """Remove columns that have neither a name nor a value, and add notes on columns without a name."""
     if not table.n_rows:
-        raise TableFileError(f"{table.source} has a header ({len(table.names)} columns) but no rows.")
+        n_columns = len(table.names)
+        raise TableFileError(f"{table.source} has a header ({n_columns} column{'s' * (n_columns > 1)}) but no rows.")
     empty = [name for name in unnamed if table[name].looks == "empty"]
     for name in unnamed:
         if name not in empty:

@@ -51,7 +51,7 @@ class Logistic(LogProbaClassifier):
     C : float or "auto", default=1.0
         Inverse weight of the penalty, as in scikit-learn; ``np.inf`` means no penalty. "auto" chooses one of nine
         values from 1e-4 to 1e4 by held-out rows, the strongest penalty within half a standard error of the best: here
-        and in the baselines by five folds, in `GBNC` by its criterion for each class variable.
+        and in the baselines by five folds, in `GBNC` by the folds of `cv`, two values for each class variable.
     tol : float, default=1e-9
         The optimisation stops after the step that gains no more than this, relative to the objective. Log-likelihoods,
         which do not include the penalty, are accurate to about its square root. (Without a penalty, separable states
@@ -332,13 +332,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
                 stacklevel=2,
             )
         return LogisticModels(
-            groups.number,
-            groups.part_weights,
-            groups.log_frequency,
-            uniform,
-            self.smooth,
-            self.joining(task),
-            coef,
+            groups.number, groups.part_weights, groups.log_frequency, uniform, self.smooth, self.joining(task), coef
         )
 
 

@@ -25,13 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted, are_places
-from pmdc.learners.groups import (
-    GroupedLearner,
-    GroupedModels,
-    Groups,
-    LogProbaClassifier,
-    refuse_nan,
-)
+from pmdc.learners.groups import GroupedLearner, GroupedModels, Groups, LogProbaClassifier, refuse_nan
 from pmdc.learners.inputs import Affine, CodesBehind, Joining, codes_behind
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LeaveOneOut, Preparation
@@ -50,7 +44,8 @@ class NaiveBayes(LogProbaClassifier):
 
     On numbers it differs from scikit-learn's `GaussianNB` only in the smoothing of variances: here it is relative to
     the variance of each feature, so a feature of small scale is not lost beside one of large scale. Inside `GBNC`
-    discrete features are parents, not inputs; in the baselines they, and the predecessors in a chain, are inputs.
+    discrete features are parents, which partition the rows or are inputs; in the baselines they are inputs, and so are
+    the predecessors in a chain.
 
     Parameters
     ----------
