@@ -69,112 +69,86 @@ def fit_parts(
     A[:, 0] = 1.0
     A[:, 1:] = X[order]
     y = local[np.repeat(np.arange(len(number)), n_rows), codes[order]]
-    rows = _Rows(A, y, weights[order], fold[order] if len(fold) else None)
-    solver = _Solver(rows, ridge, tol, max_iter)
+    solver = _Solver(A, y, weights[order], fold[order] if len(fold) else None, ridge, tol, max_iter)
     T = np.zeros((len(number), max(1, int(n_states.max()) - 1), A.shape[1]))
     if warm:
         for m in np.unique(n_states[n_states > 1]):
             T[n_states == m, : m - 1] = np.einsum("ae,pak->pek", _inverse(m), coef[_groups(number, n_states == m)])
     wide = (n_states > 1) & (4 * n_rows <= 3 * A.shape[1]) & (ridge > 0.0)
-    small = ~wide & solver.are_small(n_rows, n_states, A.shape[1])
-    solver.fit_small(small, starts, n_states, T, warm)
+    small = ~wide & _are_small(n_rows, n_states, A.shape[1])
+    if small.any():
+        bounds = np.column_stack([starts[:-1], starts[1:]])
+        T[small] = solver.fit_small(bounds[small], n_states[small], T[small], warm)
     for p in np.flatnonzero(~small):
         fit = solver.fit_along_rows if wide[p] else solver.fit_large
         T[p, : n_states[p] - 1] = fit(slice(starts[p], starts[p + 1]), int(n_states[p]), T[p], warm)
     for m in np.unique(n_states):
-        Q = contrasts(m)
-        coef[_groups(number, n_states == m)] = np.einsum("ae,pek->pak", Q, T[n_states == m, : m - 1])
+        coef[_groups(number, n_states == m)] = np.einsum("ae,pek->pak", contrasts(m), T[n_states == m, : m - 1])
     if len(fold):
-        held_out[order] = rows.held_out
+        held_out[order] = solver.held_out
     return solver.failed, min(solver.steps, max_iter)
 
 
-class _Rows:
-    """The rows of all parts, part by part."""
-
-    def __init__(self, A: Floats, y: Codes, w: Floats, fold: Codes | None):
-        self.A, self.y, self.w, self.fold = A, y, w, fold
-        self.held_out = np.zeros(len(y) if fold is not None else 0)
+def _are_small(n_rows: Codes, n_states: Codes, k: int) -> Marks:
+    """Return which parts the compiled code fits faster than numpy."""
+    size = (n_states - 1) * k
+    work = n_rows * size * (size + k) // 2
+    return (n_states <= MAX_STATES) & (size <= SMALL_COEFFICIENTS) & (work <= SMALL_WORK)
 
 
 class _Solver:
-    """Fits parts and counts those that did not converge, and the steps."""
+    """Fits parts; has the rows of all parts, and counts the parts that did not converge, and the steps."""
 
-    def __init__(self, rows: _Rows, ridge: float, tol: float, max_iter: int):
-        self.rows, self.ridge, self.tol, self.max_iter = rows, ridge, tol, max_iter
+    def __init__(self, A: Floats, y: Codes, w: Floats, fold: Codes | None, ridge: float, tol: float, max_iter: int):
+        self.A, self.y, self.w, self.fold = A, y, w, fold
+        self.ridge, self.tol, self.max_iter = ridge, tol, max_iter
+        self.held_out = np.zeros(0 if fold is None else len(y))
         self.failed, self.steps = 0, 0
 
-    @staticmethod
-    def are_small(n_rows: Codes, n_states: Codes, k: int) -> Marks:
-        """Return which parts the compiled code fits faster than numpy."""
-        size = (n_states - 1) * k
-        work = n_rows * size * (size + k) // 2
-        return (n_states <= MAX_STATES) & (size <= SMALL_COEFFICIENTS) & (work <= SMALL_WORK)
+    def count(self, failed: int, steps: int) -> None:
+        self.failed, self.steps = self.failed + failed, max(self.steps, steps)
 
-    def fit_small(self, small: Marks, starts: Codes, n_states: Codes, T: Floats, warm: bool) -> None:
-        """Fit the small parts, all in one call."""
-        if not small.any():
-            return
+    def fit_small(self, bounds: Codes, n_states: Codes, start: Floats, warm: bool) -> Floats:
+        """Fit small parts, all in one call."""
         from pmdc.learners.logistic.small import fit_small_parts
 
-        bounds = np.column_stack([starts[:-1], starts[1:]])[small]
-        own, rows = T[small], self.rows
-        fold = np.zeros(len(rows.y), dtype=np.int64) if rows.fold is None else rows.fold
-        n_folds = 0 if rows.fold is None else int(fold.max()) + 1
-        failed, steps = fit_small_parts(
-            rows.A,
-            rows.y,
-            rows.w,
-            bounds,
-            n_states[small],
-            _all_contrasts(int(n_states[small].max())),
-            fold,
-            n_folds,
-            self.ridge,
-            self.tol,
-            self.max_iter,
-            own,
-            warm,
-            rows.held_out,
-        )
-        T[small] = own
-        self.failed, self.steps = self.failed + failed, max(self.steps, steps)
+        fold = np.zeros(len(self.y), dtype=np.int64) if self.fold is None else self.fold
+        n_folds = 0 if self.fold is None else int(fold.max()) + 1
+        T, Q = start.copy(), _all_contrasts(int(n_states.max()))
+        rows, stop = (self.A, self.y, self.w, bounds, n_states), (self.ridge, self.tol, self.max_iter)
+        self.count(*fit_small_parts(*rows, Q, fold, n_folds, *stop, T, warm, self.held_out))
+        return T
 
     def fit_along_rows(self, part: slice, m: int, start: Floats, warm: bool) -> Floats:
         """Fit a part with fewer rows than inputs along an orthonormal basis of its rows.
 
         Under a penalty the coefficients lie in it, and the penalty does not notice the rotation.
         """
-        rows = self.rows
-        basis = np.linalg.qr(rows.A[part, 1:].T)[0]
-        A = np.column_stack([rows.A[part, 0], rows.A[part, 1:] @ basis])
-        own = _Rows(A, rows.y[part], rows.w[part], None if rows.fold is None else rows.fold[part])
-        solver = _Solver(own, self.ridge, self.tol, self.max_iter)
+        basis = np.linalg.qr(self.A[part, 1:].T)[0]
+        A = np.column_stack([self.A[part, 0], self.A[part, 1:] @ basis])
+        fold = None if self.fold is None else self.fold[part]
+        solver = _Solver(A, self.y[part], self.w[part], fold, self.ridge, self.tol, self.max_iter)
         T = np.concatenate([start[: m - 1, :1], start[: m - 1, 1:] @ basis], axis=1)
-        everything = slice(0, len(A))
-        if self.are_small(np.array([len(A)]), np.array([m]), A.shape[1])[0]:
-            all_T = T[None].copy()
-            solver.fit_small(np.ones(1, dtype=bool), np.array([0, len(A)]), np.array([m]), all_T, warm)
-            T = all_T[0]
+        if _are_small(np.array([len(A)]), np.array([m]), A.shape[1])[0]:
+            T = solver.fit_small(np.array([[0, len(A)]]), np.array([m]), T[None], warm)[0]
         else:
-            T = solver.fit_large(everything, m, T, warm)
-        if rows.fold is not None:
-            rows.held_out[part] = own.held_out
-        self.failed, self.steps = self.failed + solver.failed, max(self.steps, solver.steps)
+            T = solver.fit_large(slice(None), m, T, warm)
+        if fold is not None:
+            self.held_out[part] = solver.held_out
+        self.count(solver.failed, solver.steps)
         return np.concatenate([T[:, :1], T[:, 1:] @ basis.T], axis=1)
 
     def fit_large(self, part: slice, m: int, start: Floats, warm: bool) -> Floats:
         """Fit one part in numpy; with folds, also the models without each of them."""
-        rows = self.rows
-        problem = Problem(rows.A[part], rows.y[part], rows.w[part], contrasts(m), self.ridge)
+        problem = Problem(self.A[part], self.y[part], self.w[part], contrasts(m), self.ridge)
         T, S, steps = np.zeros((m - 1, problem.A.shape[1])), np.zeros((1, len(problem.y))), 0
         if m > 1:
             fit = newton.minimise(problem, start[: m - 1] if warm else None, None, self.tol, self.max_iter)
             T, S, steps = fit.T, fit.scores, fit.steps
-        if rows.fold is not None:
-            rows.held_out[part], most = self._hold_out(problem, T, S, rows.fold[part])
+        if self.fold is not None:
+            self.held_out[part], most = self._hold_out(problem, T, S, self.fold[part])
             steps = max(steps, most)
-        self.failed, self.steps = self.failed + (steps > self.max_iter), max(self.steps, steps)
+        self.count(steps > self.max_iter, steps)
         return T
 
     def _hold_out(self, problem: Problem, T: Floats, S: Floats, fold: Codes) -> tuple[Floats, int]:
