@@ -1,5 +1,6 @@
 """Entry point of the command ``pmdc`` and of ``python -m pmdc``."""
 
+import atexit
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ def main() -> None:
         code = 130
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C while Python shuts down must not print a traceback
     if code >= 128:  # where Ctrl-C interrupted an `exec`, Python would end by the signal, whatever the exit code
+        atexit._run_exitfuncs()
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
