@@ -35,7 +35,8 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
     """
 
     def decorate(function: Any) -> Any:
-        dispatcher = njit(**{"error_model": "numpy", "nogil": True, **options})(function)
+        defaults = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}  # the wrapper would not be called
+        dispatcher = njit(**{**defaults, **options})(function)
         if dispatcher is not function:  # NUMBA_DISABLE_JIT returns the function itself
             try:
                 dispatcher._cache = _KernelCache(function)

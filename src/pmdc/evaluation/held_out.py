@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_step
 from pmdc.metrics import expected_calibration_error
-from pmdc.metrics.probabilities import _calibration_error
+from pmdc.metrics.probabilities import binned_calibration_error
 from pmdc.table.columns import UNKNOWN
 
 BATCH_ROWS = 2048
@@ -70,7 +70,7 @@ class HeldOut:
     def joint_calibration_error(self, decision: Decision) -> float:
         """Return the `pmdc.metrics.joint_calibration_error` of the predicted outcomes."""
         right = (self.predicted[decision] == self.truth).all(axis=1)
-        return _calibration_error(self.confidence[decision], right, 10, np.ones(len(right)))
+        return binned_calibration_error(self.confidence[decision], right, 10, np.ones(len(right)))
 
 
 def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("hamming", "subset")) -> HeldOut:

@@ -45,7 +45,7 @@ class Index(NamedTuple):
     """The number of lines to the next state of the eliminated variable, by clique and operand."""
 
 
-@compiled(nogil=True, no_cfunc_wrapper=True)
+@compiled()
 def collect(
     cliques: Codes, at: Codes, step: Codes, lines: Floats, conditional: Floats, log_total: Floats, lost: Marks
 ) -> None:
@@ -102,7 +102,7 @@ def collect(
                         lost[b] = True
 
 
-@compiled(nogil=True, no_cfunc_wrapper=True)
+@compiled()
 def collect_log(
     cliques: Codes, at: Codes, step: Codes, n_summed: int, lines: Floats, conditional: Floats, log_total: Floats
 ) -> None:
@@ -156,7 +156,7 @@ def collect_log(
                 lines[message - 1, b] = 0.0
 
 
-@compiled(nogil=True, no_cfunc_wrapper=True)
+@compiled()
 def distribute(cliques: Codes, at: Codes, step: Codes, conditional: Floats, belief: Floats) -> None:
     """Add the marginals of `conditional` to the targets in `belief`, which must be zero; `conditional` is overwritten.
 
@@ -183,7 +183,7 @@ def distribute(cliques: Codes, at: Codes, step: Codes, conditional: Floats, beli
                         belief[target, b] += conditional[first + state, b]
 
 
-@compiled(nogil=True, no_cfunc_wrapper=True)
+@compiled()
 def draw(cliques: Codes, scope: Codes, stride: Codes, conditional: Floats, uniform: Floats, codes: Codes) -> None:
     """Draw outcomes by inversion of `conditional`; `uniform` and `codes` have shape (n_rows, n_draws, K)."""
     for b in range(len(codes)):
@@ -206,7 +206,7 @@ def draw(cliques: Codes, scope: Codes, stride: Codes, conditional: Floats, unifo
                 codes[b, m, scope[c, 0]] = state
 
 
-@compiled(nogil=True, no_cfunc_wrapper=True)
+@compiled()
 def search(
     cliques: Codes,
     at: Codes,

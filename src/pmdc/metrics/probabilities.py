@@ -128,7 +128,7 @@ def expected_calibration_error(
     marginals = _read_marginals(y_true, proba, classes)
     weights = read_weights(sample_weight, len(marginals[0].codes))
     errors = [
-        _calibration_error(proba.max(axis=1), proba.argmax(axis=1) == codes, n_bins, weights)
+        binned_calibration_error(proba.max(axis=1), proba.argmax(axis=1) == codes, n_bins, weights)
         for _, proba, codes in marginals
     ]
     return float(np.mean(errors))
@@ -268,7 +268,7 @@ def joint_calibration_error(
             for y, argument in ((y_true, "y_true"), (y_pred, "y_pred"))
         ]
         wrong = np.column_stack([differ(*pair) for pair in zip(*columns, table.names, strict=True)])
-    return _calibration_error(
+    return binned_calibration_error(
         np.exp(log_prob), ~wrong.any(axis=1), n_bins, read_weights(sample_weight, len(distribution))
     )
 
@@ -356,7 +356,7 @@ def _bins(confidence: Floats, n_bins: int) -> Codes:
     return np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
 
 
-def _calibration_error(confidence: Floats, right: npt.NDArray[np.bool_], n_bins: int, weights: Floats) -> float:
+def binned_calibration_error(confidence: Floats, right: npt.NDArray[np.bool_], n_bins: int, weights: Floats) -> float:
     excess = np.bincount(_bins(confidence, n_bins), weights * (right - confidence))
     return float(np.abs(excess).sum() / weights.sum())  # the mean excess of a bin is w_b (acc_b - conf_b)
 

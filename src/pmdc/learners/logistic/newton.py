@@ -38,7 +38,7 @@ BLOCK = 1024
 """Rows of a Gram matrix that are summed at once: short sums, so that single precision loses nothing."""
 
 REUSE = 0.25
-"""A factor is used again if the gain that is left has shrunk to less than this share."""
+"""A factor is used again if the gain that is left has shrunk to less than this share (0.1 to 0.5 are as fast)."""
 
 NEAR = 0.5
 """A factor may confirm convergence if no score has moved further than this since it was made."""
