@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from pmdc._support.checks import check_choice, check_count
+from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc.candidates.family_search import CONDITIONING
 from pmdc.candidates.pruning import PRUNING
 from pmdc.candidates.rules import ParentRules, parent_rules
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.experts.plan import ExpertPlan, plan_experts
+from pmdc.experts.recipes import Recipe, check_classifier, user_recipes
 from pmdc.inference import JointDistribution
 from pmdc.inference.junction_tree import MEMORY_BUDGET
 from pmdc.learn import LearnedNetwork, learn_network
@@ -32,6 +34,9 @@ from pmdc.table.rows import TrainingRows
 if TYPE_CHECKING:
     import networkx
 
+MANY_ROWS = 20_000
+"""From so many rows on, ``expert_models="auto"`` fits each expert once more on all rows."""
+
 
 class GBNC(MultiDimensionalClassifier):
     """Generalised Bayesian network classifier: a joint distribution of several class variables given features.
@@ -44,10 +49,23 @@ class GBNC(MultiDimensionalClassifier):
 
     Parameters
     ----------
-    estimator : scikit-learn classifier with `predict_proba`, default=None
-        The local model. None is ``pmdc.learners.Logistic(C="auto")``. Fast engines exist for `Logistic`,
-        `pmdc.learners.NaiveBayes`, and scikit-learn's `LogisticRegression` (L2 penalty; solved to its optimum for any
-        `solver` and `tol`) and `GaussianNB`. Any other classifier is cloned for each model.
+    estimator : scikit-learn classifier with `predict_proba`, or dict, default=None
+        The local model. None is a conditional logit on the expert features or, without experts,
+        ``pmdc.learners.Logistic(C="auto")``. Fast engines exist for `Logistic`, `pmdc.learners.NaiveBayes`, and
+        scikit-learn's `LogisticRegression` (L2 penalty; solved to its optimum for any `solver` and `tol`) and
+        `GaussianNB`. Any other classifier is cloned for each model. A dict gives class variables, by name, their own.
+    experts : "auto", None, list of scikit-learn classifiers, or dict, default="auto"
+        Strong classifiers of x alone. Each class variable has its own, fitted out of fold; the local models, in which
+        the parents enter, are on their log-probabilities.
+
+        - "auto": forests, logistic regression and gradient boosting, of which each class variable keeps those that
+          improve held-out rows; none for a class variable with an `estimator` of its own.
+        - None: local models on the features themselves, as in the paper. Discrete features may then be parents.
+        - A list: these classifiers, which need `predict_proba`; they get numbers, discrete features as indicators.
+        - A dict: one of these for each class variable, by name; "auto" for those that it does not name.
+    expert_models : {"auto", "folds", "refit"}, default="auto"
+        What answers new rows: the mean of an expert's models without each fold ("folds"), or one more model fitted on
+        all rows ("refit"). "auto" is "folds" below 20,000 rows, where their prediction costs little.
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises: "hamming", "subset" or any other that `pmdc.decisions.decide` accepts.
     criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
@@ -119,6 +137,9 @@ class GBNC(MultiDimensionalClassifier):
     ----------
     classes_ : list of arrays, or one array for 1-D y
         The states of each class variable.
+    experts_ : dict
+        Class variable -> list of `pmdc.experts.ExpertScore`: the name of each expert that was tried, its held-out
+        log-loss alone (NaN if it was dropped after a third of the rows), and whether it is used.
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
         have the attributes ``conditioning`` ("partition" or "input") and ``strength``, the arc strength: the score lost
@@ -164,6 +185,8 @@ class GBNC(MultiDimensionalClassifier):
         self,
         estimator: Any = None,
         *,
+        experts: Any = "auto",
+        expert_models: str = "auto",
         loss: LossLike = "hamming",
         criterion: str | criteria.Penalty = "auto",
         conditioning: str = "auto",
@@ -187,6 +210,8 @@ class GBNC(MultiDimensionalClassifier):
         verbose: int = 0,
     ):
         self.estimator = estimator
+        self.experts = experts
+        self.expert_models = expert_models
         self.loss = loss
         self.criterion = criterion
         self.conditioning = conditioning
@@ -260,7 +285,9 @@ class GBNC(MultiDimensionalClassifier):
         return Plan(sum(rule.classes_alone().count() for rule in rules), None)
 
     def _learn(self, rows: TrainingRows) -> None:
-        settings = self._settings()
+        settings = self._settings(rows)
+        if any(settings.recipes):
+            settings.log(f"experts: {self._plan_experts(rows)}")
         self._publish(learn_network(rows, settings))
         settings.log(f"structure: {self.structure_}")
 
@@ -270,7 +297,7 @@ class GBNC(MultiDimensionalClassifier):
 
     def _rules(self) -> list[ParentRules]:
         table = self.feature_table_
-        return parent_rules(
+        rules = parent_rules(
             self.class_table_.names,
             table.discrete_names,
             [table.names[i] for i in table.continuous],
@@ -280,11 +307,59 @@ class GBNC(MultiDimensionalClassifier):
             self.forbidden_edges,
             inputs=self.conditioning != "partition",
         )
+        n_classes = len(rules)
+        return [  # experts have seen the discrete features, which are parents then only if they are required
+            rule if experts is None else rule.keep(tuple(v for v in rule.optional if v < n_classes))
+            for rule, experts in zip(rules, self._by_class("experts"), strict=True)
+        ]
 
-    def _settings(self) -> Settings:
-        own = ("rules", "names")
+    def _settings(self, rows: TrainingRows) -> Settings:
+        own = ("rules", "names", "estimators", "recipes", "n_folds", "refit")
         given = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if name not in own}
-        return Settings(rules=self._rules(), names=self._names(), **given)
+        plan = self._plan_experts(rows)
+        return Settings(
+            rules=self._rules(),
+            names=self._names(),
+            estimators=self._by_class("estimator"),
+            recipes=[self._recipes(one, plan, rows.weighted) for one in self._by_class("experts")],
+            n_folds=plan.n_folds,
+            refit=plan.refit,
+            **given,
+        )
+
+    def _plan_experts(self, rows: TrainingRows) -> ExpertPlan:
+        n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
+        refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[self.expert_models]
+        return plan_experts(len(rows), n_features, rows.class_sizes, refit)
+
+    def _by_class(self, parameter: str) -> list[Any]:
+        """Return `estimator` or `experts` of each class variable."""
+        given, names = getattr(self, parameter), self.class_table_.names
+        default = "auto" if parameter == "experts" else None
+        values = [given] * len(names)
+        if isinstance(given, Mapping):
+            unknown = [name for name in given if name not in names]
+            if unknown:
+                raise ValueError(
+                    f"{parameter} names {unknown[0]!r}, which is not a class variable; they are {shorten(list(names))}."
+                )
+            values = [given.get(name, default) for name in names]
+        if parameter == "experts":
+            values = [
+                None if isinstance(value, str) and estimator is not None else value
+                for value, estimator in zip(values, self._by_class("estimator"), strict=True)
+            ]
+        return values
+
+    @staticmethod
+    def _recipes(experts: Any, plan: ExpertPlan, weighted: bool) -> list[Recipe]:
+        if experts is None:
+            return []
+        if isinstance(experts, str):
+            return list(plan.recipes)
+        for classifier in experts:
+            check_classifier(classifier, weighted)
+        return user_recipes(experts)
 
     def _publish(self, learned: LearnedNetwork) -> None:
         """Set the fitted attributes, by name."""
@@ -294,10 +369,12 @@ class GBNC(MultiDimensionalClassifier):
         self.scores_ = named_scores(learned.tables, learned.accepted, names)
         self.conditioning_ = named_conditioning(learned.families, names)
         self.graph_ = named_graph(learned.families, learned.arc_strengths, names)
+        self.experts_ = dict(zip(names, learned.experts, strict=False))
         if learned.C is not None:
             self.C_ = {
-                names[child]: learned.C[child][bool(family.classes(n_classes))]
-                for child, family in enumerate(learned.families)
+                names[child]: C[bool(family.classes(n_classes))]
+                for child, (family, C) in enumerate(zip(learned.families, learned.C, strict=True))
+                if C is not None
             }
         structure, limits = learned.structure, " and ".join(learned.limits)
         self.structure_ = replace(
@@ -309,6 +386,7 @@ class GBNC(MultiDimensionalClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         criteria.penalty_of(self.criterion)
+        self._check_experts()
         check_choice("conditioning", self.conditioning, CONDITIONING)
         if isinstance(self.guard, bool) or not isinstance(self.guard, Real) or not 0 <= self.guard < np.inf:
             raise ValueError(f"guard={self.guard!r} must be a number of at least 0; 0 switches the guard off.")
@@ -329,6 +407,18 @@ class GBNC(MultiDimensionalClassifier):
         check_count("memory_budget", self.memory_budget, 1)
         if self.max_candidates is not None:
             check_count("max_candidates", self.max_candidates, 1)
+
+    def _check_experts(self) -> None:
+        check_choice("expert_models", self.expert_models, ("auto", "folds", "refit"))
+        values = list(self.experts.values()) if isinstance(self.experts, Mapping) else [self.experts]
+        for value in values:
+            if value is None or (isinstance(value, str) and value == "auto"):
+                continue
+            if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+                raise ValueError(
+                    f"experts={value!r} must be 'auto', None, a list of scikit-learn classifiers, or a dict of these "
+                    "by class variable."
+                )
 
     def _own_graph(self) -> networkx.DiGraph:
         return self.graph_

@@ -1,6 +1,6 @@
 """Learning a network: the stages of the pipeline, in order.
 
-    rows -> ranked parents -> C and scores (P1) -> guard -> best DAG (P2) -> fitted network
+    rows -> experts -> ranked parents -> C and scores (P1) -> guard -> best DAG (P2) -> fitted network
 
 Nodes are numbered, class variables first; names are used in messages only.
 """
@@ -12,16 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from pmdc._support.parallel import workers
 from pmdc._support.progress import tell_phase
 from pmdc._support.warn import warn_user
 from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
+from pmdc.experts.out_of_fold import ExpertScore, FittedExperts, fit_experts
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
+from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.options import Options
-from pmdc.learners.protocols import Regularised
+from pmdc.learners.protocols import LocalLearner
 from pmdc.learners.registry import make_learner
 from pmdc.network.fit import fit_network
 from pmdc.network.network import Network
@@ -31,11 +36,12 @@ from pmdc.scores.evaluators import CrossValidation, make_evaluator
 from pmdc.scores.families import FamilyScoring
 from pmdc.scores.fitter import Fitter
 from pmdc.scores.held_out import HeldOutScorer
-from pmdc.scores.regularisation import choose_C
+from pmdc.scores.regularisation import choose_C, chooses_C
 from pmdc.scores.scorer import Parallel, Scorer
 from pmdc.scores.training import TrainingScorer
 from pmdc.search import Structure, find_structure
 from pmdc.settings import Settings
+from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
 _REMEDIES = {
@@ -63,8 +69,10 @@ class LearnedNetwork(NamedTuple):
         For each class variable, family -> score: all that were scored, and those that the guard accepted.
     limits : list of str
         Over which families the structure is optimal, if not over all within the rules.
-    C : tuple of pairs of float, or None
+    C : tuple of pairs of float or None, or None
         With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
+    experts : list of lists of ExpertScore
+        The experts that were tried for each class variable.
     """
 
     network: Network
@@ -75,23 +83,61 @@ class LearnedNetwork(NamedTuple):
     tables: list[FamilyTable]
     accepted: list[FamilyTable]
     limits: list[str]
-    C: tuple[tuple[float, float], ...] | None
+    C: tuple[tuple[float, float] | None, ...] | None
+    experts: list[list[ExpertScore]]
 
 
 def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     """Learn a network from prepared rows."""
-    options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
-    learner = make_learner(settings.estimator, rows.features.numbers(), rows.weights, (), options)
-    fitter = Fitter.of(rows, learner, _rank(rows, settings.rules))
-    with workers(settings.n_jobs, settings.log if settings.verbose else None, learner.releases_gil) as parallel:
+    write = settings.log if settings.verbose else None
+    experts = None
+    if any(settings.recipes):
+        with workers(settings.n_jobs, write) as parallel:
+            experts = fit_experts(rows, settings.recipes, settings.n_folds, settings.refit, _seed(settings), parallel)
+        for name, scores in zip(settings.names, experts.scores, strict=False):
+            used = ", ".join(f"{score.name} ({score.log_loss:.4g})" for score in scores if score.used)
+            settings.log(f"experts of {name!r} (held-out log-loss): {used or 'none'}")
+    learners = _learners(rows, settings, experts)
+    fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
+    with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
         fitter = replace(fitter, C=scorer.fitter.C)
         network = fit_network(fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
+    if experts is not None:
+        network = replace(network, experts=experts.features)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C)
+    scores = [[] for _ in families] if experts is None else experts.scores
+    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C, scores)
+
+
+def _learners(rows: TrainingRows, settings: Settings, experts: FittedExperts | None) -> list[LocalLearner]:
+    """Make the learner of each class variable, on its expert features or on the continuous features."""
+    options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
+    numbers = rows.features.numbers()
+    on_features: dict[int, LocalLearner] = {}  # by estimator, to share the prepared features
+    learners: list[LocalLearner] = []
+    for k, (estimator, recipes) in enumerate(zip(settings.estimators, settings.recipes, strict=True)):
+        if recipes and experts is not None:
+            Z = experts.rows[k]
+            if estimator is None:
+                learners.append(ConditionalLogitLearner(Z, rows.weights))
+            else:
+                learners.append(make_learner(estimator, Features(Z, numbers.discrete), rows.weights, (), options))
+        else:
+            if id(estimator) not in on_features:
+                on_features[id(estimator)] = make_learner(estimator, numbers, rows.weights, (), options)
+            learners.append(on_features[id(estimator)])
+    return learners
+
+
+def _seed(settings: Settings) -> int:
+    """Return the seed of the experts; without a `random_state` it is 0, so that a fit can be repeated."""
+    if settings.random_state is None:
+        return 0
+    return int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
 
 
 def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
@@ -104,20 +150,20 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
 
 def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
     """Make the scorer of families; choose C first if it is to be chosen."""
-    chooses_C = isinstance(fitter.learner, Regularised) and fitter.learner.auto
-    if not settings.held_out and not chooses_C:
+    auto_C = any(map(chooses_C, fitter.learners))
+    if not settings.held_out and not auto_C:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
     evaluator = make_evaluator(
-        str(settings.criterion) if settings.held_out else "cv", fitter.learner, rows, settings.cv
+        str(settings.criterion) if settings.held_out else "cv", fitter.learners, rows, settings.cv
     )
     held_out = fitter
     if isinstance(evaluator, CrossValidation):
         folds = evaluator.folds
         held_out = fitter.on(folds.rows, folds.weights, folds.origin)
-    if chooses_C:
+    if auto_C:
         C = choose_C(held_out, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
         fitter, held_out = replace(fitter, C=C), replace(held_out, C=C)
-        pairs = ", ".join(f"{a:g}" if a == b else f"{a:g} ({b:g})" for a, b in C)
+        pairs = ", ".join("-" if c is None else f"{c[0]:g}" if c[0] == c[1] else f"{c[0]:g} ({c[1]:g})" for c in C)
         settings.log(f"C of each class variable (with class variables as parents): {pairs}")
     if not settings.held_out:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
@@ -129,10 +175,10 @@ def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], floa
 
     def penalty(child: int, family: Family) -> float:
         inputs = [sizes[p] for p in family.inputs]
-        n_parameters = fitter.learner.n_parameters(sizes[child], inputs)
+        n_parameters = fitter.learners[child].n_parameters(sizes[child], inputs)
         size = criteria.Size(sizes[child], [sizes[p] for p in family.partition], inputs, n_rows, n_parameters)
         owner = f"{names[child]!r} with parents {[names[p] for p in family.parents]}"
-        return criteria.ask_penalty(settings.criterion, size, owner, settings.estimator)
+        return criteria.ask_penalty(settings.criterion, size, owner, fitter.learners[child].estimator)
 
     return penalty
 

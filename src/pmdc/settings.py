@@ -8,17 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmdc.candidates.rules import ParentRules
+from pmdc.experts.recipes import Recipe
 from pmdc.scores import criteria
 from pmdc.search import Structure
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of `GBNC`, with the `names` of all nodes and the `rules` made from edges and limits."""
+    """The parameters of `GBNC` as the stages of learning use them.
+
+    Attributes
+    ----------
+    rules : one `ParentRules` for each class variable, made from edges and limits
+    names : the names of all nodes
+    estimators : for each class variable its local model, or None for the default
+    recipes : for each class variable its candidates for experts; none if its local models are on the features
+    n_folds, refit : as in `pmdc.experts.plan.ExpertPlan`
+    """
 
     rules: Sequence[ParentRules]
     names: Sequence[str]
-    estimator: Any
+    estimators: Sequence[Any]
+    recipes: Sequence[Sequence[Recipe]]
+    n_folds: int
+    refit: bool
     criterion: str | criteria.Penalty
     conditioning: str
     guard: float

@@ -183,7 +183,7 @@ class OutOfBag(LocalLearner):
         """
 
 
-class Regularised(WarmStart):
+class Regularised(LocalLearner):
     """A learner whose models have an L2 penalty with inverse weight C."""
 
     auto: bool

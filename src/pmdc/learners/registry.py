@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from pmdc._support.arrays import Floats
-from pmdc.learners import clones, inputs, logistic, naive_bayes
+from pmdc.learners import clones, conditional_logit, inputs, logistic, naive_bayes
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LocalLearner, LocalModels
 from pmdc.table.features import Features
@@ -59,6 +59,14 @@ ENGINES: tuple[Engine, ...] = (
         functions=(inputs.codes_behind,),
         estimators=(naive_bayes.NaiveBayes,),
         settings="pmdc.learners.NaiveBayes, and scikit-learn's GaussianNB with a positive var_smoothing and no priors",
+    ),
+    Engine(
+        lambda estimator, sizes: False,  # the default on expert features, not an estimator
+        lambda estimator, inputs, weights, sizes, options: conditional_logit.ConditionalLogitLearner(
+            inputs.continuous, weights
+        ),
+        conditional_logit.ConditionalLogitModels,
+        functions=(conditional_logit.continuous,),
     ),
     Engine(clones.accepts_forest, clones.ForestLearner, clones.EstimatorModels),
     Engine(

@@ -36,7 +36,7 @@ def fit_network(
         chains = backoff_chains(partial(fitter.coarser, child), family, fitter.n_classes)
         winners.append((child, chains, inherited_kappas(chains, partial(kappa, child))))
     nodes = parallel(fit_node, winners, fitter, backoff)
-    return Network(nodes, fitter.learner.prepare, fitter.sizes)
+    return Network(nodes, tuple(learner.prepare for learner in fitter.learners), fitter.sizes)
 
 
 def fit_node(winner: Winner, fitter: Fitter, backoff: bool) -> Node:

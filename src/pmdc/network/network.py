@@ -27,6 +27,7 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.candidates.families import Family, ParentSet
+from pmdc.experts.features import ExpertFeatures
 from pmdc.learners.partition import Configurations
 from pmdc.learners.protocols import LocalModels, Preparation
 from pmdc.network.backoff import fill_absent, shrink
@@ -149,11 +150,23 @@ class Node:
 
 @dataclass(frozen=True)
 class Network:
-    """All class variables with their local models."""
+    """All class variables with their local models.
+
+    Attributes
+    ----------
+    nodes : sequence of Node
+    prepares : sequence of Preparation
+        For each class variable, how the features, or its expert features, become the inputs of its models.
+    sizes : tuple of int
+        The number of states of each node.
+    experts : ExpertFeatures, optional
+        Computes the expert features.
+    """
 
     nodes: Sequence[Node]
-    prepare: Preparation
+    prepares: Sequence[Preparation]
     sizes: tuple[int, ...]
+    experts: ExpertFeatures | None = None
 
     @property
     def class_parents(self) -> list[ParentSet]:
@@ -168,16 +181,35 @@ class Network:
             for node, parents in zip(self.nodes, self.class_parents, strict=True)
         )
 
+    def inputs(self, features: Features) -> list[Floats]:
+        """Return the inputs of the local models of each class variable."""
+        numbers = features.numbers()
+        expert = [np.empty((len(features), 0))] * len(self.nodes) if self.experts is None else self.experts(features)
+        shared: dict[int, Floats] = {}
+        inputs = []
+        for k, prepare in enumerate(self.prepares):
+            if self.has_experts(k):
+                X = prepare(Features(expert[k], numbers.discrete))
+            else:
+                if id(prepare) not in shared:
+                    shared[id(prepare)] = prepare(numbers)
+                X = shared[id(prepare)]
+            inputs.append(np.ascontiguousarray(X))
+        return inputs
+
+    def has_experts(self, child: int) -> bool:
+        """Return whether the local models of a class variable are on expert features."""
+        return self.experts is not None and bool(self.experts.order[child])
+
     def tables(self, features: Features) -> list[Floats]:
         """Return the logarithms of the conditional tables of a batch (Algorithms 4 and 5, lines 2-7).
 
         There is one array for each class variable, of shape (n, states of its class-variable parents ..., own states):
         the row fixes the features, and class-variable parents run through all their configurations.
         """
-        X = np.ascontiguousarray(self.prepare(features.numbers()))
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         tables = []
-        for node, parents in zip(self.nodes, self.class_parents, strict=True):
+        for node, parents, X in zip(self.nodes, self.class_parents, self.inputs(features), strict=True):
             shape = tuple(self.sizes[p] for p in parents)
             tables.append(node.table(X, codes, parents).reshape(len(features), *shape, node.n_states))
         return tables

@@ -5,6 +5,7 @@ All families of a fit use the same evaluator, so that their scores can be compar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol
@@ -103,30 +104,31 @@ class CrossValidation:
         return HeldOutRows(log_proba, weight)
 
 
-def make_evaluator(criterion: str, learner: LocalLearner, rows: TrainingRows, cv: Any) -> Evaluator:
+def make_evaluator(criterion: str, learners: Sequence[LocalLearner], rows: TrainingRows, cv: Any) -> Evaluator:
     """Make the evaluator of a held-out criterion.
 
-    "auto" is leave-one-out if the learner has a closed form and rows have no copies. Otherwise forests are evaluated
-    out of the bag unless folds are given or rows have copies, and all others by folds.
+    "auto" is leave-one-out if all learners can do it and rows have no copies. Otherwise forests are evaluated out of
+    the bag unless folds are given or rows have copies, and all others by folds.
 
     Parameters
     ----------
     criterion : {"auto", "loo", "cv"}
-    learner : LocalLearner
+    learners : the learners of all class variables
     rows : TrainingRows
     cv : int, splitter or iterable, as in `read_folds`
     """
-    if criterion == "loo" and not isinstance(learner, LeaveOneOut):
+    unable = [learner for learner in learners if not isinstance(learner, LeaveOneOut)]
+    if criterion == "loo" and unable:
         able = "; ".join(engine.settings for engine in ENGINES if engine.settings)
         raise ValueError(
-            f"criterion='loo' is not available for estimator={learner.estimator!r}, only for {able}. Change the "
+            f"criterion='loo' is not available for estimator={unable[0].estimator!r}, only for {able}. Change the "
             "estimator or choose criterion='cv'."
         )
     if criterion == "loo" and rows.has_copies:
         raise ValueError("criterion='loo' is not available for rows with copies: choose criterion='cv'.")
     if not rows.has_copies:
-        if criterion != "cv" and isinstance(learner, LeaveOneOut):
+        if criterion != "cv" and not unable:
             return LeaveOneOutEvaluator()
-        if isinstance(cv, Integral) and isinstance(learner, OutOfBag):
+        if isinstance(cv, Integral) and all(isinstance(learner, OutOfBag) for learner in learners):
             return OutOfBagEvaluator()
     return CrossValidation(read_folds(cv, rows))

@@ -20,7 +20,8 @@ class Fitter:
 
     Attributes
     ----------
-    learner : LocalLearner
+    learners : tuple of LocalLearner
+        One for each class variable; several may share one.
     codes : array of shape (n, n_nodes)
     sizes : sequence of int
         The number of states of each node; the first nodes are the class variables.
@@ -29,39 +30,44 @@ class Fitter:
         For each class variable its possible parents, the most informative first.
     origin : array of shape (n,)
         Rows with the same number are copies of one row of the table.
-    C : tuple of pairs of float, or None
+    C : tuple of pairs of float or None, or None
         With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
     """
 
-    learner: LocalLearner
+    learners: tuple[LocalLearner, ...]
     codes: Codes
     sizes: tuple[int, ...]
     n_classes: int
     ranking: Sequence[Sequence[int]]
     origin: Codes
-    C: tuple[tuple[float, float], ...] | None = None
+    C: tuple[tuple[float, float] | None, ...] | None = None
 
     @classmethod
-    def of(cls, rows: TrainingRows, learner: LocalLearner, ranking: Sequence[Sequence[int]]) -> Fitter:
-        return cls(learner, rows.codes, rows.sizes, rows.n_classes, ranking, rows.origin)
+    def of(
+        cls, rows: TrainingRows, learners: Sequence[LocalLearner], ranking: Sequence[Sequence[int]]
+    ) -> Fitter:
+        return cls(tuple(learners), rows.codes, rows.sizes, rows.n_classes, ranking, rows.origin)
 
     def on(self, rows: Codes, weights: Floats, origin: Codes) -> Fitter:
         """Return the same fitter on some of its rows, with other weights."""
         if np.array_equal(rows, np.arange(len(self.codes))):  # each is there once, with its whole weight
             return replace(self, origin=origin)
         codes = np.asfortranarray(self.codes[rows])
-        return replace(self, learner=self.learner.on(rows, weights), codes=codes, origin=origin)
+        some = {id(learner): learner.on(rows, weights) for learner in self.learners}  # shared ones stay shared
+        learners = tuple(some[id(learner)] for learner in self.learners)
+        return replace(self, learners=learners, codes=codes, origin=origin)
 
     @property
     def sample_weight(self) -> Floats:
-        return self.learner.sample_weight
+        return self.learners[0].sample_weight
 
     def learner_of(self, child: int, family: Family) -> LocalLearner:
         """Return the learner of a family: the one with its C."""
-        if self.C is None:
-            return self.learner
-        assert isinstance(self.learner, Regularised)
-        return self.learner.with_C(self.C[child][bool(family.classes(self.n_classes))])
+        learner, C = self.learners[child], None if self.C is None else self.C[child]
+        if C is None:
+            return learner
+        assert isinstance(learner, Regularised)
+        return learner.with_C(C[bool(family.classes(self.n_classes))])
 
     def task(self, child: int, family: Family) -> LocalTask:
         return local_task(child, family, self.codes, self.sizes)

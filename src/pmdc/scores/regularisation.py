@@ -9,7 +9,7 @@ from pmdc._support.arrays import Floats
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, Task
 from pmdc.candidates.rules import ParentRules, with_parent
-from pmdc.learners.protocols import Regularised, Start
+from pmdc.learners.protocols import LocalLearner, Regularised, Start
 from pmdc.learners.validation import best_C
 from pmdc.scores.evaluators import Evaluator
 from pmdc.scores.fitter import Fitter
@@ -24,8 +24,8 @@ def choose_C(
     evaluator: Evaluator,
     parallel: Parallel,
     shrunk: bool,
-) -> tuple[tuple[float, float], ...]:
-    """Choose two values of C for each class variable.
+) -> tuple[tuple[float, float] | None, ...]:
+    """Choose two values of C for each class variable whose learner has ``C="auto"``; None for others.
 
     The first is for models without class variables as parents: of the family with all discrete features as inputs and
     the one with none, the better with its own C decides. The second is for models with class variables as parents: the
@@ -41,8 +41,9 @@ def choose_C(
         return found
 
     tell_phase("choosing the regularisation of the local models")
+    every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
     alone = best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
-    fitter = replace(fitter, C=tuple((alone[rule.child][1],) * 2 for rule in rules))
+    fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
     tasks: list[Task] = []
     for rule in rules:
         possible = [v for v in fitter.ranking[rule.child] if v < rule.n_classes and v in rule.allowed]
@@ -50,13 +51,20 @@ def choose_C(
             base = alone[rule.child][2]
             tasks += [(rule.child, family) for family in with_parent(base, possible[0], conditioning)]
     beside = best(tasks, fitter)
-    return tuple((alone[rule.child][1], beside.get(rule.child, alone[rule.child])[1]) for rule in rules)
+    return tuple(
+        (alone[r.child][1], beside.get(r.child, alone[r.child])[1]) if r.child in alone else None for r in every
+    )
+
+
+def chooses_C(learner: LocalLearner) -> bool:
+    """Return whether a learner has ``C="auto"``."""
+    return isinstance(learner, Regularised) and learner.auto
 
 
 def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
     """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
-    learner, weights = fitter.learner, fitter.sample_weight
+    learner, weights = fitter.learners[child], fitter.sample_weight
     assert isinstance(learner, Regularised)
     towards = uniform(len(fitter.codes), fitter.sizes[child])
     if family.partition and shrunk:  # towards the family without a partition, whose C is known already

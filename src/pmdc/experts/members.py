@@ -1,0 +1,136 @@
+"""Fitted classifiers of x as the experts use them: probabilities of all states, for one or several class variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc.experts.trees import TreeEnsemble
+
+
+class Member(Protocol):
+    """A classifier fitted on some of the rows."""
+
+    def proba(self, X: Floats) -> Floats:
+        """Return the probabilities of the states of all its class variables, side by side; 0 for unseen states."""
+
+
+@dataclass(frozen=True)
+class ForestMember:
+    """A forest of one or several class variables.
+
+    Attributes
+    ----------
+    trees : TreeEnsemble
+    places : array of int
+        The column of each output of the trees among the states of all class variables.
+    width : int
+        The number of these states.
+    """
+
+    trees: TreeEnsemble
+    places: Codes
+    width: int
+
+    def proba(self, X: Floats) -> Floats:
+        return _scatter(self.trees.scores(X), self.places, self.width)
+
+
+@dataclass(frozen=True)
+class BoostingMember:
+    """Gradient boosting of one class variable; `places` are the states that it has seen, among `width`."""
+
+    trees: TreeEnsemble
+    places: Codes
+    width: int
+
+    def proba(self, X: Floats) -> Floats:
+        return _scatter(_softmax(self.trees.scores(X)), self.places, self.width)
+
+    @property
+    def n_iterations(self) -> int:
+        return len(self.trees.roots) // self.trees.n_outputs
+
+    def first(self, n_iterations: int) -> BoostingMember:
+        """Return the model after the first so many iterations."""
+        return replace(self, trees=self.trees.first(n_iterations * self.trees.n_outputs))
+
+    def path(self, X: Floats, codes: Codes, weights: Floats) -> Floats:
+        """Return the log-likelihood of rows after each iteration; states without training rows are left out."""
+        place = np.full(self.width, -1)
+        place[self.places] = np.arange(len(self.places))
+        known = np.flatnonzero(place[codes] >= 0)
+        X, own, weights = X[known], place[codes[known]], weights[known]
+        out = []
+        scores = np.tile(self.trees.baseline, (len(X), 1))
+        for trees in self.trees.groups(self.trees.n_outputs):
+            scores += trees.scores(X)
+            p = _softmax(scores)[np.arange(len(own)), own]
+            out.append(float(weights @ np.log(np.maximum(p, np.finfo(float).tiny))))
+        return np.array(out)
+
+
+@dataclass(frozen=True)
+class ClassifierMember:
+    """Any fitted classifier of one class variable with codes of `places` as its classes; None if there is only one."""
+
+    classifier: Any
+    places: Codes
+    width: int
+
+    def proba(self, X: Floats) -> Floats:
+        if self.classifier is None:
+            return _scatter(np.ones((len(X), 1)), self.places, self.width)
+        p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+        check_proba(self.classifier, p, len(X), len(self.places))
+        return _scatter(p, self.places, self.width)
+
+
+def check_proba(classifier: Any, p: Floats, n_rows: int, n_states: int) -> None:
+    """Raise an error unless these are probabilities of the right shape."""
+    name = type(classifier).__name__
+    if p.shape != (n_rows, n_states):
+        raise TypeError(
+            f"experts: {name}.predict_proba returned shape {p.shape} instead of {(n_rows, n_states)}. Choose another "
+            "classifier."
+        )
+    if not np.isfinite(p).all():
+        raise FloatingPointError(
+            f"experts: {name}.predict_proba returned NaN or infinite values. Check the scale of the features or choose "
+            "another classifier."
+        )
+    total = p.sum(axis=1)
+    if (p < -1e-9).any() or (np.abs(total - 1.0) > 1e-3).any():
+        worst = total[np.abs(total - 1.0).argmax()]
+        raise TypeError(
+            f"experts: {name}.predict_proba returned values that are not probabilities (a row sums to {worst:g}). "
+            "Choose another classifier."
+        )
+
+
+def _softmax(scores: Floats) -> Floats:
+    """Return the probabilities of raw scores; one column means two states."""
+    if scores.shape[1] == 1:
+        scores = np.hstack([np.zeros_like(scores), scores])
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _scatter(p: Floats, places: Codes, width: int) -> Floats:
+    if len(places) == width:
+        return p
+    out = np.zeros((len(p), width))
+    out[:, places] = p
+    return out
+
+
+def mean_proba(members: Sequence[Member], X: Floats) -> Floats:
+    """Return the mean of the probabilities of several members."""
+    total = members[0].proba(X).astype(float, copy=True)
+    for member in members[1:]:
+        total += member.proba(X)
+    return total / len(members)

@@ -1,0 +1,360 @@
+"""Stage 2: fit the experts out of fold, and choose which each class variable uses.
+
+The same folds serve all experts and class variables. A row's features come from models that have not seen it:
+
+1. *Forests* are fitted on all folds, for all class variables together.
+2. *Pilots.* Logistic regression and boosting cost more. They are fitted on about a third of the rows first; a class
+   variable continues with them only if there they improve the geometric mean with its best forest.
+3. *Choice.* For each class variable, experts are added one by one as long as the leave-one-out log-likelihood of the
+   conditional logit on their features rises significantly.
+4. *Test time.* New rows are answered by the mean of the models without each fold, or by one model of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc._support.progress import tell_phase
+from pmdc.experts.features import Expert, ExpertFeatures, columns_of, log_features
+from pmdc.experts.members import BoostingMember, Member
+from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
+from pmdc.learners.conditional_logit import ConditionalLogitLearner
+from pmdc.learners.inputs import Indicators
+from pmdc.learners.tasks import root_task
+from pmdc.learners.validation import deal, standard_error
+from pmdc.table.rows import TrainingRows
+
+SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
+"""The values of m that are tried."""
+
+PILOT_SHARE = 0.3
+"""The share of the rows on which expensive experts are tried first."""
+
+ADDED_ERRORS = 1.0
+"""Standard errors that a further expert must gain."""
+
+Parallel = Callable[..., list[Any]]
+
+
+class ExpertScore(NamedTuple):
+    """How an expert does for a class variable.
+
+    Attributes
+    ----------
+    name : str
+    log_loss : float
+        Held-out log-loss of the conditional logit on this expert alone, in nats per row; NaN if its pilot failed.
+    used : bool
+        Whether the class variable uses it.
+    """
+
+    name: str
+    log_loss: float
+    used: bool
+
+
+class FittedExperts(NamedTuple):
+    """The result of stage 2.
+
+    Attributes
+    ----------
+    rows : list of arrays of shape (n, n_experts * n_states)
+        The out-of-fold features of the training rows for each class variable; no columns if it has no experts.
+    features : ExpertFeatures
+        Computes the features of new rows.
+    scores : list of lists of ExpertScore
+    """
+
+    rows: list[Floats]
+    features: ExpertFeatures
+    scores: list[list[ExpertScore]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fit: a recipe for some class variables, without one fold (-1: on all rows)."""
+
+    recipe: Recipe
+    targets: tuple[int, ...]
+    fold: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What workers need."""
+
+    X: Floats
+    codes: Codes
+    sizes: tuple[int, ...]
+    weights: Floats | None
+    fold: Codes
+
+
+@dataclass
+class _Candidate:
+    """An expert of one class variable, on the folds fitted so far."""
+
+    recipe: Recipe
+    targets: tuple[int, ...]
+    members: dict[int, Member]
+    proba: Floats  # (n, states of the targets side by side), NaN where no fold was fitted yet
+
+
+def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
+    """Deal the rows into folds, balanced in all class variables; copies of a row are in the same fold."""
+    _, first, owner = np.unique(rows.origin, return_index=True, return_inverse=True)
+    inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
+    dealt = deal(inputs, rows.classes[first], np.ones(len(first)), n_folds)
+    return dealt.fold[owner]
+
+
+def fit_experts(
+    rows: TrainingRows,
+    recipes: Sequence[Sequence[Recipe]],
+    n_folds: int,
+    refit: bool,
+    seed: int,
+    parallel: Parallel,
+) -> FittedExperts:
+    """Fit the experts of all class variables.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    recipes : for each class variable, its candidates; none for a class variable without experts
+    n_folds : int
+    refit : bool
+        As in `ExpertPlan`.
+    seed : int
+    parallel : function that runs ``work(chunk, *rest)`` for many chunks
+    """
+    prepare = Indicators(rows.feature_sizes)
+    X = np.ascontiguousarray(prepare(rows.features))
+    data = _Data(X, rows.classes, rows.class_sizes, rows.weights if rows.weighted else None, expert_folds(rows, n_folds))
+    fitting = _Fitting(data, rows, recipes, n_folds, seed, parallel)
+    candidates = fitting.candidates()
+    chosen = [fitting.choose(k, candidates) for k in range(rows.n_classes)]
+    return fitting.collect(prepare, chosen, candidates, refit)
+
+
+class _Chosen(NamedTuple):
+    """The experts of one class variable: candidates, their smoothing and features, and the scores of all."""
+
+    candidates: list[_Candidate]
+    smoothing: list[float]
+    features: list[Floats]
+    scores: list[ExpertScore]
+
+
+@dataclass
+class _Fitting:
+    """The steps of `fit_experts`."""
+
+    data: _Data
+    rows: TrainingRows
+    recipes: Sequence[Sequence[Recipe]]
+    n_folds: int
+    seed: int
+    parallel: Parallel
+
+    def candidates(self) -> list[_Candidate]:
+        """Return the experts that were fitted on all folds."""
+        tell_phase("fitting experts")
+        groups = self._groups()
+        cheap = [_Candidate(r, targets, {}, self._empty(targets)) for r, targets in groups if r.cheap]
+        self._run(cheap, range(self.n_folds))
+        dear = [_Candidate(r, targets, {}, self._empty(targets)) for r, targets in groups if not r.cheap]
+        if dear:
+            tell_phase("trying further experts")
+            pilots = range(max(1, round(PILOT_SHARE * self.n_folds)))
+            self._run(dear, pilots)
+            dear = self._promising(dear, cheap)
+            tell_phase("fitting further experts")
+            self._run(dear, range(len(pilots), self.n_folds))
+            for candidate in dear:
+                self._stop_early(candidate)
+        return [*cheap, *dear]
+
+    def _groups(self) -> list[tuple[Recipe, tuple[int, ...]]]:
+        """Return each recipe with the class variables that it is fitted for, together or one by one."""
+        found: dict[Recipe, list[int]] = {}
+        for k, own in enumerate(self.recipes):
+            for recipe in own:
+                found.setdefault(recipe, []).append(k)
+        out: list[tuple[Recipe, tuple[int, ...]]] = []
+        for recipe, targets in found.items():
+            out += [(recipe, tuple(targets))] if recipe.together else [(recipe, (k,)) for k in targets]
+        return out
+
+    def _empty(self, targets: Sequence[int]) -> Floats:
+        return np.full((len(self.data.X), sum(self.data.sizes[k] for k in targets)), np.nan)
+
+    def _run(self, candidates: Sequence[_Candidate], folds: Sequence[int]) -> None:
+        """Fit candidates without each of some folds, and predict the rows of these folds."""
+        jobs = [(c, Job(c.recipe, c.targets, fold, self._seed(c, fold))) for c in candidates for fold in folds]
+        results = self.parallel(fit_member, [job for _, job in jobs], self.data)
+        for (candidate, job), member in zip(jobs, results, strict=True):
+            held = self.data.fold == job.fold
+            candidate.members[job.fold] = member
+            candidate.proba[held] = member.proba(self.data.X[held])
+
+    def _seed(self, candidate: _Candidate, fold: int) -> int:
+        """Return a seed that depends on the job only."""
+        key = (*candidate.targets, len(candidate.targets), fold + 1)
+        name = sum(ord(letter) * 31**i for i, letter in enumerate(candidate.recipe.name)) % 2**31
+        return int(np.random.SeedSequence(self.seed, spawn_key=(name, *key)).generate_state(1)[0] % 2**31)
+
+    def _promising(self, dear: Sequence[_Candidate], cheap: Sequence[_Candidate]) -> list[_Candidate]:
+        """Return the candidates that improve on the best forest in their pilot; of boosting, the better setting."""
+        kept: dict[tuple[int, str], tuple[float, _Candidate]] = {}
+        for candidate in dear:
+            k = candidate.targets[0]
+            self._stop_early(candidate)
+            done = np.isfinite(candidate.proba[:, 0])
+            own = self._log_proba(candidate, k, done)
+            others = [self._log_proba(c, k, done) for c in cheap if k in c.targets]
+            score = self._log_likelihood(own, k, done)
+            if others:
+                best = max(others, key=lambda other: self._log_likelihood(other, k, done))
+                if self._log_likelihood(own + best, k, done) <= self._log_likelihood(best, k, done):
+                    continue
+            kind = type(candidate.recipe).__name__
+            if (k, kind) not in kept or score > kept[k, kind][0]:
+                kept[k, kind] = score, candidate
+        return [candidate for _, candidate in kept.values()]
+
+    def _log_proba(self, candidate: _Candidate, k: int, done: Any) -> Floats:
+        begin, end = columns_of(self.data.sizes, candidate.targets)[k]
+        return log_features(candidate.proba[done, begin:end], 100.0)
+
+    def _log_likelihood(self, scores: Floats, k: int, done: Any) -> float:
+        """Return the log-likelihood of scores with the best of a few temperatures."""
+        y, w = self.data.codes[done, k], self.rows.weights[done]
+        values = []
+        for weight in (0.3, 0.5, 0.7, 1.0, 1.4, 2.0):
+            S = weight * scores
+            S = S - S.max(axis=1, keepdims=True)
+            values.append(float(w @ (S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1)))))
+        return max(values)
+
+    def _stop_early(self, candidate: _Candidate) -> None:
+        """Keep the iterations of boosting with the best held-out log-likelihood over all folds fitted so far."""
+        if not isinstance(candidate.recipe, BoostingRecipe):
+            return
+        k, fold = candidate.targets[0], self.data.fold
+        members = {f: m for f, m in candidate.members.items() if isinstance(m, BoostingMember)}
+        if not members:
+            return
+        paths = []
+        for f, member in members.items():
+            held = fold == f
+            paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights[held]))
+        best = int(np.argmax(np.sum([path[: min(map(len, paths))] for path in paths], axis=0)))
+        for f, member in members.items():
+            candidate.members[f] = shorter = member.first(best + 1)
+            candidate.proba[fold == f] = shorter.proba(self.data.X[fold == f])
+
+    # Choice --------------------------------------------------------------------------------------------------
+
+    def choose(self, k: int, candidates: Sequence[_Candidate]) -> _Chosen:
+        """Choose the experts of a class variable by forward selection."""
+        own = [c for c in candidates if k in c.targets]
+        smoothed = [self._smooth(c, k) for c in own]
+        alone = [self._held_out(k, [z]) for _, z in smoothed]
+        picked: list[int] = []
+        best: Floats | None = None
+        while len(picked) < len(own):
+            tried = {
+                i: alone[i] if not picked else self._held_out(k, [smoothed[j][1] for j in (*picked, i)])
+                for i in range(len(own))
+                if i not in picked
+            }
+            top = max(tried, key=lambda i: self._total(tried[i]))
+            if best is not None:
+                error = standard_error(tried[top] - best, self.rows.weights, self.rows.origin)
+                gain = self._total(tried[top]) - self._total(best)
+                if gain <= max(ADDED_ERRORS * error, ADDED_ERRORS**2 / 2):
+                    break
+            picked.append(top)
+            best = tried[top]
+        n = float(self.rows.weights.sum())
+        scores = [
+            ExpertScore(c.recipe.name, -self._total(held) / n, i in picked)
+            for i, (c, held) in enumerate(zip(own, alone, strict=True))
+        ]
+        names = {score.name for score in scores}
+        scores += [ExpertScore(r.name, float("nan"), False) for r in self.recipes[k] if r.name not in names]
+        return _Chosen(
+            [own[i] for i in picked], [smoothed[i][0] for i in picked], [smoothed[i][1] for i in picked], scores
+        )
+
+    def _smooth(self, candidate: _Candidate, k: int) -> tuple[float, Floats]:
+        """Return the best m and the features."""
+        begin, end = columns_of(self.data.sizes, candidate.targets)[k]
+        proba = candidate.proba[:, begin:end]
+        tried = [(m, log_features(proba, m)) for m in SMOOTHING]
+        every = np.ones(len(proba), dtype=bool)
+        return max(tried, key=lambda pair: self._log_likelihood(pair[1], k, every))
+
+    def _held_out(self, k: int, features: Sequence[Floats]) -> Floats:
+        """Return the leave-one-out log-probabilities of the conditional logit on these features."""
+        learner = ConditionalLogitLearner(np.hstack(features), self.rows.weights, C=1.0)
+        return learner.leave_one_out(root_task(k, self.data.codes[:, k], self.data.sizes[k]))
+
+    def _total(self, held_out: Floats) -> float:
+        return float(self.rows.weights @ held_out)
+
+    # Result --------------------------------------------------------------------------------------------------
+
+    def collect(
+        self, prepare: Indicators, chosen: Sequence[_Chosen], candidates: Sequence[_Candidate], refit: bool
+    ) -> FittedExperts:
+        used = [c for c in candidates if any(c in own.candidates for own in chosen)]
+        if refit:
+            used_members = self._refit(used)
+        else:
+            used_members = [tuple(c.members[f] for f in sorted(c.members)) for c in used]
+        experts, order = [], [[0] * len(own.candidates) for own in chosen]
+        for number, (candidate, members) in enumerate(zip(used, used_members, strict=True)):
+            columns = columns_of(self.data.sizes, candidate.targets)
+            targets, smoothing = [], []
+            for k, own in enumerate(chosen):
+                for place, other in enumerate(own.candidates):
+                    if other is candidate:
+                        targets.append(k)
+                        smoothing.append(own.smoothing[place])
+                        order[k][place] = number
+            experts.append(
+                Expert(
+                    candidate.recipe.name, tuple(targets), tuple(columns[k] for k in targets), tuple(smoothing), members
+                )
+            )
+        rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]
+        features = ExpertFeatures(prepare, tuple(experts), tuple(map(tuple, order)))
+        return FittedExperts(rows, features, [own.scores for own in chosen])
+
+    def _refit(self, used: Sequence[_Candidate]) -> list[tuple[Member, ...]]:
+        tell_phase("fitting experts on all rows")
+        jobs = []
+        for c in used:
+            recipe = c.recipe
+            if isinstance(recipe, BoostingRecipe):
+                kept = [m.n_iterations for m in c.members.values() if isinstance(m, BoostingMember)]
+                recipe = replace(recipe, n_iterations=max([1, *kept]))
+            jobs.append(Job(recipe, c.targets, -1, self._seed(c, -1)))
+        return [(member,) for member in self.parallel(fit_member, jobs, self.data)]
+
+
+def fit_member(job: Job, data: _Data) -> Member:
+    """Fit a recipe without the rows of one fold."""
+    kept = data.fold != job.fold
+    weights = None if data.weights is None else data.weights[kept]
+    sizes = tuple(data.sizes[k] for k in job.targets)
+    return job.recipe.fit(Sample(data.X[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed))
+
