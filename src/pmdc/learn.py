@@ -21,7 +21,8 @@ from pmdc._support.warn import warn_user
 from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
-from pmdc.experts.out_of_fold import ExpertScore, FittedExperts, fit_experts
+from pmdc.experts.features import ExpertScore
+from pmdc.experts.out_of_fold import FittedExperts, fit_experts
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.conditional_logit import ConditionalLogitLearner

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pmdc._support.arrays import Floats
-from pmdc.experts.members import Member, mean_proba
+from pmdc.experts.members import BoostingMember, ClassifierMember, ForestMember, Member, mean_proba
+from pmdc.experts.trees import TreeEnsemble
 from pmdc.learners.inputs import Indicators
 from pmdc.table.features import Features
+
+
+class ExpertScore(NamedTuple):
+    """How an expert does for a class variable.
+
+    Attributes
+    ----------
+    name : str
+    log_loss : float
+        Held-out log-loss of the conditional logit on this expert alone, in nats per row; NaN if it was dropped after a
+        third of the rows.
+    used : bool
+        Whether the class variable uses it.
+    """
+
+    name: str
+    log_loss: float
+    used: bool
 
 
 def log_features(proba: Floats, m: float) -> Floats:
@@ -46,6 +66,19 @@ class Expert:
     smoothing: tuple[float, ...]
     members: tuple[Member, ...]
 
+    def consistent(self, n_inputs: int, class_sizes: Sequence[int]) -> bool:
+        """Return whether an expert read from a file may be evaluated on this number of inputs."""
+        width = getattr(self.members[0], "width", 0) if self.members else 0
+        return (
+            len(self.targets) == len(self.columns) == len(self.smoothing)
+            and all(type(m) is float and 0 < m < np.inf for m in self.smoothing)
+            and all(
+                0 <= k < len(class_sizes) and 0 <= begin and end <= width and end - begin == class_sizes[k]
+                for k, (begin, end) in zip(self.targets, self.columns, strict=True)
+            )
+            and all(m.width == width and m.consistent(n_inputs) for m in self.members)
+        )
+
 
 @dataclass(frozen=True)
 class ExpertFeatures:
@@ -64,6 +97,22 @@ class ExpertFeatures:
     experts: tuple[Expert, ...]
     order: tuple[tuple[int, ...], ...]
 
+    def consistent(self, n_continuous: int, feature_sizes: Sequence[int], class_sizes: Sequence[int]) -> bool:
+        """Return whether experts read from a file fit the table and each other, before any of them is evaluated."""
+        n_inputs = n_continuous + sum(feature_sizes)
+        return (
+            type(self.prepare) is Indicators
+            and self.prepare.affine is None
+            and list(self.prepare.sizes) == list(feature_sizes)
+            and len(self.order) == len(class_sizes)
+            and all(type(expert) is Expert and expert.consistent(n_inputs, class_sizes) for expert in self.experts)
+            and all(
+                type(e) is int and 0 <= e < len(self.experts) and k in self.experts[e].targets
+                for k, order in enumerate(self.order)
+                for e in order
+            )
+        )
+
     def __call__(self, features: Features) -> list[Floats]:
         """Return for each class variable an array (n, n_experts * n_states); without experts it has no columns."""
         X = np.ascontiguousarray(self.prepare(features))
@@ -80,6 +129,18 @@ class ExpertFeatures:
             np.hstack([np.empty((len(X), 0)), *(found[expert][target] for expert in order)])
             for target, order in enumerate(self.order)
         ]
+
+
+EXPERT_TYPES: tuple[type, ...] = (
+    ExpertFeatures,
+    Expert,
+    ExpertScore,
+    ForestMember,
+    BoostingMember,
+    ClassifierMember,
+    TreeEnsemble,
+)
+"""What fitted experts consist of, for saving."""
 
 
 def columns_of(sizes: Sequence[int], targets: Sequence[int]) -> dict[int, tuple[int, int]]:

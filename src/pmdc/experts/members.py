@@ -13,7 +13,19 @@ from pmdc.experts.trees import TreeEnsemble
 
 
 class Member(Protocol):
-    """A classifier fitted on some of the rows."""
+    """A classifier fitted on some of the rows.
+
+    Attributes
+    ----------
+    width : int
+        The number of states of all its class variables.
+    """
+
+    @property
+    def width(self) -> int: ...
+
+    def consistent(self, n_inputs: int) -> bool:
+        """Return whether a member read from a file may be evaluated on this number of inputs."""
 
     def proba(self, X: Floats) -> Floats:
         """Return the probabilities of the states of all its class variables, side by side; 0 for unseen states."""
@@ -36,6 +48,9 @@ class ForestMember:
     places: Codes
     width: int
 
+    def consistent(self, n_inputs: int) -> bool:
+        return _are_places(self) and _are_trees(self.trees, n_inputs, len(self.places))
+
     def proba(self, X: Floats) -> Floats:
         return _scatter(self.trees.scores(X), self.places, self.width)
 
@@ -47,6 +62,10 @@ class BoostingMember:
     trees: TreeEnsemble
     places: Codes
     width: int
+
+    def consistent(self, n_inputs: int) -> bool:
+        n_outputs = len(self.places) if len(self.places) > 2 else 1
+        return _are_places(self) and _are_trees(self.trees, n_inputs, n_outputs)
 
     def proba(self, X: Floats) -> Floats:
         return _scatter(_softmax(self.trees.scores(X)), self.places, self.width)
@@ -82,12 +101,32 @@ class ClassifierMember:
     places: Codes
     width: int
 
+    def consistent(self, n_inputs: int) -> bool:
+        return _are_places(self) and (self.classifier is not None or len(self.places) == 1)
+
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
             return _scatter(np.ones((len(X), 1)), self.places, self.width)
         p = np.asarray(self.classifier.predict_proba(X), dtype=float)
         check_proba(self.classifier, p, len(X), len(self.places))
         return _scatter(p, self.places, self.width)
+
+
+def _are_places(member: Any) -> bool:
+    """Return whether `places` are different states among `width`."""
+    places, width = member.places, member.width
+    return (
+        type(width) is int
+        and type(places) is np.ndarray
+        and places.dtype == np.int64
+        and places.ndim == 1
+        and 0 < len(places) == len(np.unique(places))
+        and bool(((places >= 0) & (places < width)).all())
+    )
+
+
+def _are_trees(trees: Any, n_inputs: int, n_outputs: int) -> bool:
+    return type(trees) is TreeEnsemble and trees.consistent(n_inputs) and trees.n_outputs == n_outputs
 
 
 def check_proba(classifier: Any, p: Floats, n_rows: int, n_states: int) -> None:

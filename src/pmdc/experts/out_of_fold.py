@@ -20,7 +20,7 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_phase
-from pmdc.experts.features import Expert, ExpertFeatures, columns_of, log_features
+from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
 from pmdc.experts.members import BoostingMember, Member
 from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
@@ -39,23 +39,6 @@ ADDED_ERRORS = 1.0
 """Standard errors that a further expert must gain."""
 
 Parallel = Callable[..., list[Any]]
-
-
-class ExpertScore(NamedTuple):
-    """How an expert does for a class variable.
-
-    Attributes
-    ----------
-    name : str
-    log_loss : float
-        Held-out log-loss of the conditional logit on this expert alone, in nats per row; NaN if its pilot failed.
-    used : bool
-        Whether the class variable uses it.
-    """
-
-    name: str
-    log_loss: float
-    used: bool
 
 
 class FittedExperts(NamedTuple):

@@ -16,7 +16,9 @@ from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, Clas
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.classifier import GBNC
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.experts.features import ExpertFeatures
 from pmdc.inference import JunctionTree, family_scopes
+from pmdc.learners.conditional_logit import continuous
 from pmdc.learners.fitted import Fitted, are_places, is_affine, is_numbers
 from pmdc.learners.groups import LogProbaClassifier
 from pmdc.learners.inputs import CodesBehind, Indicators, Rotated
@@ -70,8 +72,15 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
         _demand(type(network) is Network and type(tree) is JunctionTree)
         _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(classes))
         _demand(tree.sizes == classes and tree.scopes == family_scopes(network.class_parents))
-        for node, n_states in zip(network.nodes, classes, strict=True):
-            _check_node(node, n_states, sizes, network.prepare, row.numbers(), [])
+        experts = network.experts
+        if experts is not None:
+            _demand(type(experts) is ExpertFeatures)
+            _demand(experts.consistent(row.continuous.shape[1], values, classes))
+        for k, (node, n_states, prepare) in enumerate(zip(network.nodes, classes, network.prepares, strict=True)):
+            inputs = row.numbers()
+            if experts is not None and network.has_experts(k):
+                inputs = Features(np.zeros((1, len(experts.order[k]) * n_states)), inputs.discrete)
+            _check_node(node, n_states, sizes, prepare, inputs, [])
     elif isinstance(model, BinaryRelevance):
         for (node, prepare), n_states in zip(model._models, classes, strict=True):
             _check_node(node, n_states, (), prepare, row, values)
@@ -142,6 +151,8 @@ def _is_own(models: Any) -> bool:
 def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
     """Return how many columns a preparation produces, which is the same for all rows."""
     inner = prepare
+    if inner is continuous:
+        return row.continuous.shape[1]
     if type(inner) is Rotated:
         _demand(inner.axes is None or is_numbers(inner.axes, 2))
         inner = inner.prepare

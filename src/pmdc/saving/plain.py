@@ -25,6 +25,7 @@ from pmdc.decisions.f_measure import FMeasure
 from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.experts.features import EXPERT_TYPES
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.learners.partition import Configurations
 from pmdc.learners.registry import ENGINES
@@ -62,6 +63,7 @@ _PARTS: dict[str, type] = {
     "Level": Level,
     "Configurations": Configurations,
     **{kind.__name__: kind for one in ENGINES for kind in (one.models, *one.saved)},
+    **{kind.__name__: kind for kind in EXPERT_TYPES},
     "Chain": Chain,
     "JunctionTree": JunctionTree,
     "Structure": Structure,
@@ -92,7 +94,17 @@ def _update_level(fields: dict[str, Any]) -> None:
         fields["kappa"] = fields.pop("strength")
 
 
-_UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {"JunctionTree": _update_tree, "Level": _update_level}
+def _update_network(fields: dict[str, Any]) -> None:
+    """Give each class variable the one preparation of earlier files."""
+    if "prepare" in fields:
+        fields["prepares"] = (fields.pop("prepare"),) * len(fields["nodes"])
+
+
+_UPDATES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "JunctionTree": _update_tree,
+    "Level": _update_level,
+    "Network": _update_network,
+}
 """Functions that update the fields of earlier files, by the name of the type."""
 
 _RENAMED: dict[str, str] = {
