@@ -1,0 +1,1 @@
+"""Stage 2: the experts, classifiers of the features alone."""
