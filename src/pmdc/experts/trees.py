@@ -106,9 +106,10 @@ class TreeEnsemble:
 
         If so, no number is used as an index out of range, and each row visits each node at most once.
         """
+        if not (_is_array(self.feature, np.int32, 1) and _is_array(self.roots, np.int32, 1)):
+            return False
+        n_nodes, n_trees = len(self.feature), len(self.roots)
         floats = getattr(self.threshold, "dtype", None)
-        n_nodes = len(self.feature) if _is_array(self.feature, np.int32, 1) else 0
-        n_trees = len(self.roots) if _is_array(self.roots, np.int32, 1) else 0
         return (
             type(self.n_inputs) is int
             and self.n_inputs == n_inputs
