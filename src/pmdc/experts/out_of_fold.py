@@ -5,8 +5,8 @@ The same folds serve all experts and class variables. A row's features come from
 1. *Forests* are fitted on all folds, for all class variables together.
 2. *Pilots.* Logistic regression and boosting cost more. They are fitted on about a third of the rows first; a class
    variable continues with them only if there they improve the geometric mean with its best forest.
-3. *Choice.* For each class variable, experts are added one by one as long as the leave-one-out log-likelihood of the
-   conditional logit on their features rises significantly.
+3. *Choice.* For each class variable, experts that add less than `MIN_GAIN` to the leave-one-out log-likelihood of the
+   conditional logit on all are dropped, one by one.
 4. *Test time.* New rows are answered by the mean of the models without each fold, or by one model of all rows.
 """
 
@@ -26,7 +26,7 @@ from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.inputs import Indicators
 from pmdc.learners.tasks import root_task
-from pmdc.learners.validation import deal, standard_error
+from pmdc.learners.validation import deal
 from pmdc.table.rows import TrainingRows
 
 SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
@@ -35,8 +35,8 @@ SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
 PILOT_SHARE = 0.3
 """The share of the rows on which expensive experts are tried first."""
 
-ADDED_ERRORS = 1.0
-"""Standard errors that a further expert must gain."""
+MIN_GAIN = 1.0
+"""Held-out log-likelihood, in nats, that an expert must add to the others."""
 
 Parallel = Callable[..., list[Any]]
 
@@ -246,26 +246,19 @@ class _Fitting:
     # Choice --------------------------------------------------------------------------------------------------
 
     def choose(self, k: int, candidates: Sequence[_Candidate]) -> _Chosen:
-        """Choose the experts of a class variable by forward selection."""
+        """Choose the experts of a class variable: all, without those that gain too little, one by one."""
         own = [c for c in candidates if k in c.targets]
         smoothed = [self._smooth(c, k) for c in own]
         alone = [self._held_out(k, [z]) for _, z in smoothed]
-        picked: list[int] = []
-        best: Floats | None = None
-        while len(picked) < len(own):
-            tried = {
-                i: alone[i] if not picked else self._held_out(k, [smoothed[j][1] for j in (*picked, i)])
-                for i in range(len(own))
-                if i not in picked
-            }
-            top = max(tried, key=lambda i: self._total(tried[i]))
-            if best is not None:
-                error = standard_error(tried[top] - best, self.rows.weights, self.rows.origin)
-                gain = self._total(tried[top]) - self._total(best)
-                if gain <= max(ADDED_ERRORS * error, ADDED_ERRORS**2 / 2):
-                    break
-            picked.append(top)
-            best = tried[top]
+        picked = list(range(len(own)))
+        best = self._total(self._held_out(k, [z for _, z in smoothed])) if own else 0.0
+        while len(picked) > 1:
+            without = {i: self._held_out(k, [smoothed[j][1] for j in picked if j != i]) for i in picked}
+            top = max(without, key=lambda i: self._total(without[i]))
+            if self._total(without[top]) < best - MIN_GAIN:
+                break
+            picked.remove(top)
+            best = max(best, self._total(without[top]))
         n = float(self.rows.weights.sum())
         scores = [
             ExpertScore(c.recipe.name, -self._total(held) / n, i in picked)

@@ -36,7 +36,7 @@ from pmdc.learners.smoothing import TINY
 from pmdc.learners.tasks import LocalTask
 from pmdc.table.features import Features
 
-PRIOR = 1.0
+PRIOR = 4.0
 """The inverse variance of an expert's weight around 1 / L."""
 
 MAX_ITER, TOL = 100, 1e-10
