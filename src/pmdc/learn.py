@@ -110,8 +110,8 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     if experts is not None:
         network = replace(network, experts=experts.features)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
-    scores = [[] for _ in families] if experts is None else experts.scores
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C, scores)
+    tried: list[list[ExpertScore]] = [[] for _ in families] if experts is None else experts.scores
+    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C, tried)
 
 
 def _learners(rows: TrainingRows, settings: Settings, experts: FittedExperts | None) -> list[LocalLearner]:

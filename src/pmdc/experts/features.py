@@ -73,7 +73,7 @@ class Expert:
             len(self.targets) == len(self.columns) == len(self.smoothing)
             and all(type(m) is float and 0 < m < np.inf for m in self.smoothing)
             and all(
-                0 <= k < len(class_sizes) and 0 <= begin and end <= width and end - begin == class_sizes[k]
+                0 <= k < len(class_sizes) and begin >= 0 and end <= width and end - begin == class_sizes[k]
                 for k, (begin, end) in zip(self.targets, self.columns, strict=True)
             )
             and all(m.width == width and m.consistent(n_inputs) for m in self.members)

@@ -119,7 +119,9 @@ def fit_experts(
     """
     prepare = Indicators(rows.feature_sizes)
     X = np.ascontiguousarray(prepare(rows.features))
-    data = _Data(X, rows.classes, rows.class_sizes, rows.weights if rows.weighted else None, expert_folds(rows, n_folds))
+    data = _Data(
+        X, rows.classes, rows.class_sizes, rows.weights if rows.weighted else None, expert_folds(rows, n_folds)
+    )
     fitting = _Fitting(data, rows, recipes, n_folds, seed, parallel)
     candidates = fitting.candidates()
     chosen = [fitting.choose(k, candidates) for k in range(rows.n_classes)]
@@ -333,4 +335,3 @@ def fit_member(job: Job, data: _Data) -> Member:
     weights = None if data.weights is None else data.weights[kept]
     sizes = tuple(data.sizes[k] for k in job.targets)
     return job.recipe.fit(Sample(data.X[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed))
-

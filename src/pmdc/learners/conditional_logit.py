@@ -357,9 +357,7 @@ def _cells(task: LocalTask) -> _Cells:
     first = np.flatnonzero(begins)
     cell_part = sorted_part[first]
     codes = np.empty((len(part), 0), dtype=np.int64) if task.input_codes is None else task.input_codes
-    A = np.hstack(
-        [np.ones((len(first), 1)), shares_or_one_hot(codes[order[first]], task.input_sizes, np.zeros(0))]
-    )
+    A = np.hstack([np.ones((len(first), 1)), shares_or_one_hot(codes[order[first]], task.input_sizes, np.zeros(0))])
     return _Cells(
         order,
         first,

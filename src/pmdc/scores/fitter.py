@@ -43,9 +43,7 @@ class Fitter:
     C: tuple[tuple[float, float] | None, ...] | None = None
 
     @classmethod
-    def of(
-        cls, rows: TrainingRows, learners: Sequence[LocalLearner], ranking: Sequence[Sequence[int]]
-    ) -> Fitter:
+    def of(cls, rows: TrainingRows, learners: Sequence[LocalLearner], ranking: Sequence[Sequence[int]]) -> Fitter:
         return cls(tuple(learners), rows.codes, rows.sizes, rows.n_classes, ranking, rows.origin)
 
     def on(self, rows: Codes, weights: Floats, origin: Codes) -> Fitter:
