@@ -107,7 +107,13 @@ class ClassifierMember:
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
             return _scatter(np.ones((len(X), 1)), self.places, self.width)
-        p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+        try:
+            p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+        except Exception as error:
+            raise ValueError(
+                f"experts: {type(self.classifier).__name__}.predict_proba failed for {len(X)} rows "
+                f"({type(error).__name__}: {error}). Choose another classifier for `experts`, or experts=None."
+            ) from error
         check_proba(self.classifier, p, len(X), len(self.places))
         return _scatter(p, self.places, self.width)
 
