@@ -444,6 +444,8 @@ class GBNC(MultiDimensionalClassifier):
             for name, how in parents.items()
             if name not in self.class_table_.names
         }
+        if not used and self._network.experts is not None:
+            return super()._unseen_answer()
         if "input" not in used:
             return f"For these rows {partition}."
         return (
@@ -451,5 +453,7 @@ class GBNC(MultiDimensionalClassifier):
         )
 
     def _used_discrete(self) -> list[int]:
+        if self._network.experts is not None:
+            return super()._used_discrete()
         n_classes = len(self.class_table_.names)
         return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
