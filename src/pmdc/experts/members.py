@@ -102,7 +102,8 @@ class ClassifierMember:
     width: int
 
     def consistent(self, n_inputs: int) -> bool:
-        return _are_places(self) and (self.classifier is not None or len(self.places) == 1)
+        n_states = 1 if self.classifier is None else len(getattr(self.classifier, "classes_", self.places))
+        return _are_places(self) and len(self.places) == n_states
 
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
