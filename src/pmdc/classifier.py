@@ -377,10 +377,15 @@ class GBNC(MultiDimensionalClassifier):
                 if C is not None
             }
         structure, limits = learned.structure, " and ".join(learned.limits)
+        status = f"{structure.status} over {limits}" if limits else structure.status
+        experts = learned.network.experts
+        extended = 0 if experts is None else sum(given is not None for given in experts.given_parents)
+        if extended:
+            status += f"; then experts given the parents for {extended} class variable{'s' * (extended > 1)}"
         self.structure_ = replace(
             structure,
             parents={name: frozenset(parents) for name, parents in self.conditioning_.items()},
-            status=f"{structure.status} over {limits}" if limits else structure.status,
+            status=status,
         )
 
     def _check_parameters(self) -> None:

@@ -22,7 +22,8 @@ from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
 from pmdc.experts.features import ExpertScore
-from pmdc.experts.out_of_fold import FittedExperts, fit_experts
+from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
+from pmdc.given_parents import Chosen, give_parents
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
@@ -91,13 +92,12 @@ class LearnedNetwork(NamedTuple):
 def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
     """Learn a network from prepared rows."""
     write = settings.log if settings.verbose else None
-    experts = None
+    fits, experts = None, None
     if any(settings.recipes):
         with workers(settings.n_jobs, write) as parallel:
-            experts = fit_experts(rows, settings.recipes, settings.n_folds, settings.refit, _seed(settings), parallel)
-        for name, scores in zip(settings.names, experts.scores, strict=False):
-            used = ", ".join(f"{score.name} ({score.log_loss:.4g})" for score in scores if score.used)
-            settings.log(f"experts of {name!r} (held-out log-loss): {used or 'none'}")
+            fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel)
+            experts = fit_experts(fits, settings.refit)
+        _report(experts, settings)
     learners = _learners(rows, settings, experts)
     fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
     with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
@@ -105,13 +105,26 @@ def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
-        fitter = replace(fitter, C=scorer.fitter.C)
-        network = fit_network(fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
+        chosen = Chosen(families, replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables))
+        if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
+            fits = replace(fits, parallel=parallel)
+            chosen = give_parents(chosen, fits, experts, scorer, settings)
+            try:
+                tree = _compile(chosen.families, rows.class_sizes, settings)
+            except NetworkTooWideError:
+                chosen = Chosen(families, replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables))
+        network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
-        network = replace(network, experts=experts.features)
+        network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
     tried: list[list[ExpertScore]] = [[] for _ in families] if experts is None else experts.scores
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C, tried)
+    return LearnedNetwork(network, tree, structure, chosen.families, strengths, *scored, scorer.fitter.C, tried)
+
+
+def _report(experts: FittedExperts, settings: Settings) -> None:
+    for name, scores in zip(settings.names, experts.scores, strict=False):
+        used = ", ".join(f"{score.name} ({score.log_loss:.4g})" for score in scores if score.used)
+        settings.log(f"experts of {name!r} (held-out log-loss): {used or 'none'}")
 
 
 def _learners(rows: TrainingRows, settings: Settings, experts: FittedExperts | None) -> list[LocalLearner]:

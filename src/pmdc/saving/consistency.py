@@ -79,7 +79,9 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
         for k, (node, n_states, prepare) in enumerate(zip(network.nodes, classes, network.prepares, strict=True)):
             inputs = row.numbers()
             if experts is not None and network.has_experts(k):
-                inputs = Features(np.zeros((1, len(experts.order[k]) * n_states)), inputs.discrete)
+                inputs = Features(np.zeros((1, experts.width(k) * n_states)), inputs.discrete)
+                given = experts.conditional(k)
+                _demand(given is None or set(given.parents) <= set(node.family.classes(len(classes))))
             _check_node(node, n_states, sizes, prepare, inputs, [])
     elif isinstance(model, BinaryRelevance):
         for (node, prepare), n_states in zip(model._models, classes, strict=True):
