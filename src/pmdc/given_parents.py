@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
+from pmdc._support.arrays import Floats
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family
 from pmdc.experts.features import ConditionalExperts
@@ -31,6 +32,8 @@ class Chosen:
     families : list of Family
     fitter : Fitter
     kappa : function (child, family) -> shrinkage of a scored family, or None
+    held_out : array of shape (n,) or None
+        The held-out log-probability of each row's outcome.
     experts : tuple of ConditionalExperts or None
         For each class variable, its experts on the features and its parents; empty if no class variable has any.
     """
@@ -38,6 +41,7 @@ class Chosen:
     families: list[Family]
     fitter: Fitter
     kappa: Callable[[int, Family], float | None]
+    held_out: Floats | None
     experts: tuple[ConditionalExperts | None, ...] = ()
 
 
@@ -50,8 +54,9 @@ def give_parents(
     the rows as they are (leave-one-out).
     """
     n_classes = len(chosen.families)
-    if settings.max_parents == 0 or len(scorer.fitter.codes) != len(fits.data.X):
+    if settings.max_parents == 0 or chosen.held_out is None:
         return chosen
+    held_out = chosen.held_out
     order = list(TopologicalSorter({k: f.classes(n_classes) for k, f in enumerate(chosen.families)}).static_order())
     families, learners = list(chosen.families), list(chosen.fitter.learners)
     found: list[ConditionalExperts | None] = [None] * n_classes
@@ -82,13 +87,14 @@ def give_parents(
             names = [settings.names[p] for p in parents]
             settings.log(f"experts of {settings.names[k]!r} given {names} gain {gain.value:.4g} nats")
             families[k], learners[k], found[k], scorers[k] = best, wider, given.experts, own
+            held_out = held_out + difference
     if not scorers:
         return chosen
 
     def kappa(child: int, family: Family) -> float | None:
         return scorers[child].kappa(child, family) if child in scorers else chosen.kappa(child, family)
 
-    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, tuple(found))
+    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, held_out, tuple(found))
 
 
 def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.baselines.classifier_chain import Chain
+from pmdc.blocks import Blocks
 from pmdc.classifier import GBNC
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.experts.features import ExpertFeatures
@@ -67,21 +68,24 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
     classes = model.class_table_.sizes
     row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
-        network, tree = model._network, model._junction_tree
-        sizes = (*classes, *values)
-        _demand(type(network) is Network and type(tree) is JunctionTree)
-        _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(classes))
-        _demand(tree.sizes == classes and tree.scopes == family_scopes(network.class_parents))
+        network, tree, blocks = model._network, model._junction_tree, model._blocks
+        _demand(type(network) is Network and type(tree) is JunctionTree and type(blocks) is Blocks)
+        _demand(blocks.consistent(classes))
+        nodes = blocks.n_states
+        sizes = (*nodes, *values)
+        _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(nodes))
+        _demand(tree.sizes == classes)
+        _demand(tree.scopes == family_scopes(blocks.class_parents(network.class_parents)))
         experts = network.experts
         if experts is not None:
             _demand(type(experts) is ExpertFeatures)
-            _demand(experts.consistent(row.continuous.shape[1], values, classes))
-        for k, (node, n_states, prepare) in enumerate(zip(network.nodes, classes, network.prepares, strict=True)):
+            _demand(experts.consistent(row.continuous.shape[1], values, nodes))
+        for k, (node, n_states, prepare) in enumerate(zip(network.nodes, nodes, network.prepares, strict=True)):
             inputs = row.numbers()
             if experts is not None and network.has_experts(k):
                 inputs = Features(np.zeros((1, experts.width(k) * n_states)), inputs.discrete)
                 given = experts.conditional(k)
-                _demand(given is None or set(given.parents) <= set(node.family.classes(len(classes))))
+                _demand(given is None or set(given.parents) <= set(node.family.classes(len(nodes))))
             _check_node(node, n_states, sizes, prepare, inputs, [])
     elif isinstance(model, BinaryRelevance):
         for (node, prepare), n_states in zip(model._models, classes, strict=True):
