@@ -18,6 +18,7 @@ import numpy as np
 
 from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.baselines.calibration import Calibrated
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.candidates.families import Family
 from pmdc.classifier import GBNC
@@ -62,6 +63,7 @@ _PARTS: dict[str, type] = {
     "Level": Level,
     "Configurations": Configurations,
     **{kind.__name__: kind for one in ENGINES for kind in (one.models, *one.saved)},
+    "Calibrated": Calibrated,
     "Chain": Chain,
     "JunctionTree": JunctionTree,
     "Structure": Structure,
