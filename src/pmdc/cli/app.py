@@ -365,7 +365,7 @@ def demo(
 def benchmark(
     sets: Annotated[str, typer.Option(help="all, or names or paths of table files, separated by commas.")] = "all",
     methods: Annotated[
-        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput.")
+        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput, RF, ET.")
     ] = "all",
     estimators: Annotated[str, typer.Option(help="Some of logistic, naive-bayes, forest, boosting.")] = "naive-bayes",
     folds: Annotated[int, typer.Option(help="Number of folds of the cross-validation.")] = 10,

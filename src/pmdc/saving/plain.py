@@ -18,6 +18,7 @@ import numpy as np
 
 from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.baselines.calibration import Calibrated
 from pmdc.baselines.classifier_chain import Chain
 from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family
@@ -66,6 +67,7 @@ _PARTS: dict[str, type] = {
     **{kind.__name__: kind for one in ENGINES for kind in (one.models, *one.saved)},
     "Blocks": Blocks,
     **{kind.__name__: kind for kind in EXPERT_TYPES},
+    "Calibrated": Calibrated,
     "Chain": Chain,
     "JunctionTree": JunctionTree,
     "Structure": Structure,
