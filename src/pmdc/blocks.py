@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, log_sum_exp
 from pmdc._support.checks import shorten
 from pmdc.table.rows import TrainingRows
 
@@ -127,6 +126,8 @@ class Blocks:
 
     def split(self, tables: Sequence[Floats], parents: Sequence[Sequence[int]]) -> list[Floats]:
         """Return the tables of the class variables, given those of the blocks with these parents."""
+        if len(self.members) == len(self.sizes):
+            return list(tables)
         out: list[Floats] = [np.empty(0)] * len(self.sizes)
         for b, (block, own, table) in enumerate(zip(self.members, parents, tables, strict=True)):
             for axis, parent in enumerate(own):
@@ -138,8 +139,9 @@ class Blocks:
             for place, k in enumerate(block):
                 # P(member | parents, members before it): sum out the members after it, divide by those before it.
                 n_axes = 1 + len(above) + place + 1
-                upto = logsumexp(joint, axis=tuple(range(n_axes, joint.ndim))) if n_axes < joint.ndim else joint
-                conditional = upto - logsumexp(upto, axis=-1, keepdims=True)
+                after = tuple(range(n_axes, joint.ndim))
+                upto = log_sum_exp(joint, after).squeeze(after) if after else joint
+                conditional = upto - log_sum_exp(upto)
                 variables = [*above, *block[:place]]
                 order = sorted(range(len(variables)), key=variables.__getitem__)
                 out[k] = conditional.transpose(0, *(place + 1 for place in order), n_axes - 1)
@@ -162,7 +164,7 @@ class Blocks:
             weights = np.log(self.shares[parent])
         shape = [1] * table.ndim
         shape[axis] = len(weights)
-        mean = logsumexp(table + weights.reshape(shape), axis=axis, keepdims=True)
+        mean = log_sum_exp(table + weights.reshape(shape), axis)
         place = np.full(n_all, len(observed))
         place[self._numbers(block, observed)] = np.arange(len(observed))
         return np.take(np.concatenate([table, mean], axis=axis), place, axis=axis)
@@ -229,7 +231,7 @@ def _unseen(rows: TrainingRows, block: tuple[int, ...], observed: Codes) -> Floa
         total = (total[:, None] + np.log(counts / counts.sum())).ravel()
         number = number * size + observed[:, place]
     total[number] = -np.inf
-    return total - logsumexp(total) if len(observed) < len(total) else total
+    return total - log_sum_exp(total) if len(observed) < len(total) else total
 
 
 def read_blocks(given: Any, class_names: Sequence[str]) -> list[tuple[int, ...]]:

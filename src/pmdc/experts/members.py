@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.experts.trees import TreeEnsemble
+from pmdc.experts.trees import TreeEnsemble, concatenate
+from pmdc.learners.groups import LogProbaClassifier
+from pmdc.table.features import Features
 
 
 class Member(Protocol):
@@ -107,7 +109,12 @@ class ClassifierMember:
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
             return _scatter(np.ones((len(X), 1)), self.places, self.width)
-        p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+        if isinstance(self.classifier, LogProbaClassifier):  # without the checks of a table
+            models, prepare, _ = self.classifier.fitted_parts()
+            rows = Features(X, np.empty((len(X), 0), dtype=np.int64))
+            p = np.exp(models.log_proba(prepare(rows), np.zeros(len(X), dtype=np.int64)))
+        else:
+            p = np.asarray(self.classifier.predict_proba(X), dtype=float)
         check_proba(self.classifier, p, len(X), len(self.places))
         return _scatter(p, self.places, self.width)
 
@@ -165,6 +172,20 @@ def _scatter(p: Floats, places: Codes, width: int) -> Floats:
     out = np.zeros((len(p), width))
     out[:, places] = p
     return out
+
+
+def join_members(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Return members with the same mean of probabilities: forests of equal size become one forest."""
+    forests = [member for member in members if isinstance(member, ForestMember)]
+    first = forests[0] if forests else None
+    if first is None or len(forests) < len(members):
+        return tuple(members)
+    if any(
+        not np.array_equal(forest.places, first.places) or len(forest.trees.roots) != len(first.trees.roots)
+        for forest in forests
+    ):
+        return tuple(members)
+    return (replace(first, trees=concatenate([forest.trees for forest in forests])),)
 
 
 def mean_proba(members: Sequence[Member], X: Floats) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
-from pmdc.experts.members import BoostingMember, Member
+from pmdc.experts.members import BoostingMember, Member, join_members
 from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.inputs import Indicators
@@ -341,7 +341,7 @@ class ExpertFits:
         """Return the models that answer new rows."""
         if refit:
             return self._refit([candidate])[0]
-        return tuple(candidate.members[f] for f in sorted(candidate.members))
+        return join_members([candidate.members[f] for f in sorted(candidate.members)])
 
     def _refit(self, used: Sequence[Candidate]) -> list[tuple[Member, ...]]:
         tell_phase("fitting experts on all rows")
