@@ -125,11 +125,13 @@ def fit(
         ),
     ] = None,
     estimator: Annotated[
-        Literal["logistic", "naive-bayes", "forest", "boosting"],
+        Literal["auto", "logistic", "naive-bayes", "forest", "boosting"],
         typer.Option(
-            metavar="NAME", help="Local models: logistic, naive-bayes, forest or boosting.", rich_help_panel=_LEARNING
+            metavar="NAME",
+            help="Local models: auto (on strong experts), logistic, naive-bayes, forest or boosting.",
+            rich_help_panel=_LEARNING,
         ),
-    ] = "logistic",
+    ] = "auto",
     criterion: Annotated[
         Literal["auto", "loo", "cv", "bic", "bic-full", "aic", "cll"],
         typer.Option(
