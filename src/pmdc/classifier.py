@@ -61,7 +61,7 @@ class GBNC(MultiDimensionalClassifier):
         - A dict: one of these for each class variable, by name; "auto" for those that it does not name.
     expert_models : {"auto", "folds", "refit"}, default="auto"
         What answers new rows: the mean of an expert's models without each fold ("folds"), or one more model fitted on
-        all rows ("refit"). "auto" is "folds" below 20,000 rows, where their prediction costs little.
+        all rows ("refit"). "auto" is "folds" below 3,000 rows and "refit" above.
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises: "hamming", "subset" or any other that `pmdc.decisions.decide` accepts.
     criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"

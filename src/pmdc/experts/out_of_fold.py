@@ -35,6 +35,9 @@ SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
 PILOT_SHARE = 0.3
 """The share of the rows on which expensive experts are tried first."""
 
+FEW_FOLDS = 3
+"""The number of folds of large tables."""
+
 MIN_GAIN = 1.0
 """Held-out log-likelihood, in nats, that an expert must add to the others."""
 
@@ -329,13 +332,16 @@ class ExpertFits:
     def _for_parents(self, k: int, candidates: Sequence[Candidate]) -> list[Recipe]:
         """Return the recipes of a class variable to be tried with its parents: all but forests.
 
-        Of several settings of boosting, the one that was chosen for x alone, or the last.
+        Of several settings of boosting, the one that was chosen for x alone, or the last. On large tables, with few
+        folds, logistic regression only if it was chosen for x alone.
         """
         own = [recipe for recipe in self.recipes[k] if not recipe.together]
-        boosting = [recipe for recipe in own if isinstance(recipe, BoostingRecipe)]
-        fitted = [c.recipe for c in candidates if c.targets == (k,) and isinstance(c.recipe, BoostingRecipe)]
-        best = [*boosting, *fitted][-1:]
-        return [recipe for recipe in own if not isinstance(recipe, BoostingRecipe)] + best
+        fitted = [c.recipe for c in candidates if c.targets == (k,)]
+        boosting = [recipe for recipe in (*own, *fitted) if isinstance(recipe, BoostingRecipe)]
+        others = [recipe for recipe in own if not isinstance(recipe, BoostingRecipe)]
+        if self.n_folds <= FEW_FOLDS:
+            others = [recipe for recipe in others if recipe in fitted]
+        return [*others, *boosting[-1:]]
 
     def members(self, candidate: Candidate, refit: bool) -> tuple[Member, ...]:
         """Return the models that answer new rows."""
