@@ -207,4 +207,4 @@ def training_rows(X, codes, sizes, n_classes, *, weights=None, origin=None):
 def fitter_of(estimator, rows, ranking=None, **options):
     """A `Fitter` of an estimator for these rows."""
     learner = make_learner(estimator, rows.features.numbers(), rows.weights, (), Options(rows.weighted, **options))
-    return Fitter.of(rows, learner, rank_parents(rows) if ranking is None else ranking)
+    return Fitter.of(rows, [learner] * rows.n_classes, rank_parents(rows) if ranking is None else ranking)

@@ -176,17 +176,17 @@ def test_arrays_and_lists():
 
 
 def test_1d_y_gives_arrays_and_2d_y_gives_lists():
-    one = GBNC().fit(NUMBERS, CODES[:, 0])
+    one = GBNC(experts=None).fit(NUMBERS, CODES[:, 0])
     assert isinstance(one.classes_, np.ndarray)
     assert one.predict(NUMBERS).shape == (300,)
     assert one.predict_proba(NUMBERS).shape == (300, 3)
-    column = GBNC().fit(NUMBERS, CODES[:, :1])
+    column = GBNC(experts=None).fit(NUMBERS, CODES[:, :1])
     assert isinstance(column.classes_, list)
     assert column.predict(NUMBERS).shape == (300, 1)
     assert isinstance(column.predict_proba(NUMBERS), list)
     np.testing.assert_array_equal(one.predict(NUMBERS), column.predict(NUMBERS)[:, 0])
     # one class variable without parents is the estimator itself, where no held-out criterion shrinks it
-    plain = GBNC(criterion="bic").fit(NUMBERS, CODES[:, 0])
+    plain = GBNC(experts=None, criterion="bic").fit(NUMBERS, CODES[:, 0])
     expected = Logistic(C=plain.C_["y0"]).fit(NUMBERS, CODES[:, 0]).predict_proba(NUMBERS)
     np.testing.assert_allclose(plain.predict_proba(NUMBERS), expected)
 
@@ -225,7 +225,7 @@ def test_score_is_one_minus_hamming_loss_and_takes_weights():
 
 
 def test_graph_and_structure():
-    model = GBNC(max_parents=2, max_discrete_parents=1).fit(X, Y)
+    model = GBNC(experts=None, max_parents=2, max_discrete_parents=1).fit(X, Y)
     assert nx.is_directed_acyclic_graph(model.graph_)
     for child, parents in model.structure_.parents.items():
         assert set(model.graph_.predecessors(child)) == set(parents)
@@ -239,7 +239,7 @@ def test_graph_and_structure():
 
 def test_a_table_of_discrete_features_only():
     discrete = X.select_dtypes("category")
-    model = GBNC(max_discrete_parents=2).fit(discrete, Y)
+    model = GBNC(experts=None, max_discrete_parents=2).fit(discrete, Y)
     proba = model.predict_proba(discrete)
     assert all(np.allclose(p.sum(axis=1), 1) and (p > 0).all() for p in proba)
 
@@ -271,7 +271,10 @@ def test_rows_of_weight_zero_bring_no_states_of_features():
     more = pd.concat([frame, pd.DataFrame({"d": [f"new {i}" for i in range(30)]})], ignore_index=True)
     states = np.concatenate([CODES, CODES[:30]])
     weights = np.repeat([1.0, 0.0], [300, 30])
-    assert GBNC().fit(more, states, sample_weight=weights).structure_.score == GBNC().fit(frame, CODES).structure_.score
+    assert (
+        GBNC(experts=None).fit(more, states, sample_weight=weights).structure_.score
+        == GBNC(experts=None).fit(frame, CODES).structure_.score
+    )
 
 
 def test_weights_that_sum_to_one_are_warned_of():
@@ -298,7 +301,9 @@ def test_weights_that_sum_to_one_are_warned_of():
 def test_any_classifier_with_probabilities_serves(estimator):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*could not be fitted on.*")
-        model = GBNC(estimator, max_parents=1, max_discrete_parents=0, random_state=0).fit(X[:200], Y[:200])
+        model = GBNC(estimator, experts=None, max_parents=1, max_discrete_parents=0, random_state=0).fit(
+            X[:200], Y[:200]
+        )
     log_prob = model.predict_joint(X[200:]).log_prob(Y[200:])
     assert np.isfinite(log_prob).all()
     assert all((p > 0).all() for p in model.predict_proba(X[200:]))
@@ -307,7 +312,7 @@ def test_any_classifier_with_probabilities_serves(estimator):
 @pytest.mark.parametrize("estimator", [None, RandomForestClassifier(3)], ids=["logistic", "forest"])
 def test_the_number_of_workers_changes_no_bit(estimator):
     models = [
-        GBNC(estimator, max_parents=1, max_discrete_parents=1, n_jobs=n_jobs, random_state=7).fit(X, Y)
+        GBNC(estimator, experts=None, max_parents=1, max_discrete_parents=1, n_jobs=n_jobs, random_state=7).fit(X, Y)
         for n_jobs in (1, 2)
     ]
     assert models[0].scores_ == models[1].scores_
@@ -361,11 +366,11 @@ def test_cross_val_score():
 
 
 def test_parameters_of_the_default_estimator_can_be_searched():
-    search = GridSearchCV(GBNC(max_parents=0), {"estimator__C": [0.5, 1.0]}, cv=2).fit(NUMBERS, CODES)
+    search = GridSearchCV(GBNC(experts=None, max_parents=0), {"estimator__C": [0.5, 1.0]}, cv=2).fit(NUMBERS, CODES)
     assert isinstance(search.best_estimator_.estimator, Logistic)
-    assert GBNC().set_params(estimator__C=3.0).estimator.C == 3.0
+    assert GBNC(experts=None).set_params(estimator__C=3.0).estimator.C == 3.0
     assert GBNC(GaussianNB()).set_params(estimator=None, estimator__C=3.0).estimator.C == 3.0
-    model = GBNC()
+    model = GBNC(experts=None)
     with pytest.raises(ValueError, match="bogus"):
         model.set_params(estimator__bogus=1)
     assert model.estimator is None
@@ -389,7 +394,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 
 def test_a_pickle_answers_the_same_and_holds_no_training_rows():
     small, large = make_network(200, random_state=1), make_network(4000, random_state=1)
-    models = [GBNC(max_parents=1, max_discrete_parents=0).fit(d.X, d.Y) for d in (small, large)]
+    models = [GBNC(experts=None, max_parents=1, max_discrete_parents=0).fit(d.X, d.Y) for d in (small, large)]
     packed = [pickle.dumps(model) for model in models]
     assert len(packed[1]) < 1.5 * len(packed[0])
     again = pickle.loads(packed[0])
@@ -407,7 +412,7 @@ def test_fitting_changes_no_parameter_and_twice_is_once():
     for p, q in zip(first, second, strict=True):
         np.testing.assert_array_equal(p, q)
     with pytest.raises(NotFittedError):
-        GBNC().predict(X)
+        GBNC(experts=None).predict(X)
 
 
 # Edges and limits ---------------------------------------------------------------------------------------------
@@ -597,13 +602,15 @@ def test_a_declared_category_without_rows_is_as_good_as_unseen():
 
 
 def test_a_plan_counts_without_fitting():
-    model = GBNC(max_parents=1, max_discrete_parents=1, **PAPER)
+    model = GBNC(experts=None, max_parents=1, max_discrete_parents=1, **PAPER)
     plan = model.plan(X, Y)
     # 3 class variables x (none or one of 2 others) x (none or one of 2 features), all with 3 states
     assert plan == (27, 3 * (1 + 2 * 3) * (1 + 2 * 3))
     assert not hasattr(model, "classes_")
-    assert GBNC(max_parents=1).plan(X, Y) == (9, None), "sets of class variables; their ways are found later"
-    many = GBNC(max_parents=3, max_discrete_parents=7, **PAPER).plan(*wide_table())
+    assert GBNC(experts=None, max_parents=1).plan(X, Y) == (9, None), (
+        "sets of class variables; their ways are found later"
+    )
+    many = GBNC(experts=None, max_parents=3, max_discrete_parents=7, **PAPER).plan(*wide_table())
     assert many.local_models is None
     assert many.parent_sets > 1_000_000
 
@@ -674,7 +681,7 @@ def test_a_network_too_wide_for_the_memory_budget_is_refused():
     with pytest.raises(ValueError, match=r"memory_budget is 100 bytes"):
         GBNC(GaussianNB(), memory_budget=100).fit(data.X, data.Y)
     with pytest.raises(ValueError, match=r"memory_budget=0"):
-        GBNC(memory_budget=0).fit(data.X, data.Y)
+        GBNC(experts=None, memory_budget=0).fit(data.X, data.Y)
 
 
 def test_a_search_that_is_stopped_says_so():
@@ -689,7 +696,7 @@ def test_a_search_that_is_stopped_says_so():
     assert best.structure_.status == "optimal"
     assert model.structure_.score <= best.structure_.score <= model.structure_.bound
     with pytest.raises(ValueError, match="time_limit=0"):
-        GBNC(time_limit=0).fit(data.X, data.Y)
+        GBNC(experts=None, time_limit=0).fit(data.X, data.Y)
 
 
 def test_parameters_of_the_search_are_passed_on(capsys):
@@ -705,9 +712,9 @@ def test_parameters_of_the_search_are_passed_on(capsys):
     assert near.structure_.status == "gap limit"
     assert f"[GBNC] structure: {near.structure_}" in capsys.readouterr().err
     with pytest.raises(ValueError, match="gap=-1"):
-        GBNC(gap=-1).fit(data.X, data.Y)
+        GBNC(experts=None, gap=-1).fit(data.X, data.Y)
     with pytest.raises(ValueError, match="callback=3"):
-        GBNC(callback=3).fit(data.X, data.Y)
+        GBNC(experts=None, callback=3).fit(data.X, data.Y)
 
 
 def test_local_search_of_the_structure():

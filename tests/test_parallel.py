@@ -54,11 +54,11 @@ def in_backend(backend, run):
 def test_progress_tells_counts_and_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr(parallel, "MESSAGE_INTERVAL", 0.0)
     data = make_network(60, n_class_variables=6, random_state=0)
-    GBNC(verbose=1).fit(data.X, data.Y)
+    GBNC(experts=None, verbose=1).fit(data.X, data.Y)
     told = capsys.readouterr().err
     assert "tasks done, about 0 s left" in told
     assert "sets of class variables scored" in told
-    GBNC().fit(data.X, data.Y)
+    GBNC(experts=None).fit(data.X, data.Y)
     assert capsys.readouterr().err == ""
 
 
@@ -139,7 +139,7 @@ def test_a_fit_has_the_same_bits_and_warnings_for_every_backend(estimator, backe
     def fit(n_jobs):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = GBNC(estimator, n_jobs=n_jobs, random_state=0).fit(data.X, data.Y)
+            model = GBNC(estimator, experts=None, n_jobs=n_jobs, random_state=0).fit(data.X, data.Y)
         told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
         return model.structure_.score, [p.tobytes() for p in model.predict_proba(data.X)], told
 
@@ -154,9 +154,9 @@ from pmdc import GBNC
 from pmdc.datasets import make_network
 data = make_network(4000, n_class_variables=10, n_continuous=40, n_discrete=0, random_state=0)
 with joblib.parallel_config({backend!r}):
-    GBNC(max_parents=1, n_jobs=2).fit(data.X[:50], data.Y[:50])
+    GBNC(experts=None, max_parents=1, n_jobs=2).fit(data.X[:50], data.Y[:50])
     print("ready", flush=True)
-    GBNC(n_jobs=2).fit(data.X, data.Y)
+    GBNC(experts=None, n_jobs=2).fit(data.X, data.Y)
 """
 
 

@@ -15,7 +15,7 @@ def skeleton(parents, classes):
 
 def f1(seed, n=20_000, **settings):
     data = make_network(n, n_class_variables=6, n_continuous=3, n_discrete=1, random_state=seed)
-    model = GBNC(max_parents=2, max_discrete_parents=1, **settings).fit(data.X, data.Y)
+    model = GBNC(experts=None, max_parents=2, max_discrete_parents=1, **settings).fit(data.X, data.Y)
     truth = skeleton(data.truth.parents, set(data.Y))
     learned = skeleton(model.structure_.parents, set(data.Y))
     return 2 * len(truth & learned) / (len(truth) + len(learned))

@@ -59,7 +59,7 @@ NUMBERS = X[["u", "v"]].to_numpy()
 @pytest.fixture(scope="module")
 def fitted():
     """A model that no test changes."""
-    return GBNC(max_parents=2).fit(X, Y)
+    return GBNC(experts=None, max_parents=2).fit(X, Y)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def assert_same_model(model, again, rows=NEW, losses=("hamming", "subset")):
 @pytest.mark.parametrize(
     "kind",
     [
-        GBNC(max_parents=1),
+        GBNC(experts=None, max_parents=1),
         BinaryRelevance(),
         ClassifierChain(order="random", random_state=1),
         ChainEnsemble(n_chains=2, bootstrap=True, random_state=0),
@@ -189,7 +189,7 @@ PARAMETERS = [
 def test_parameters_come_back(parameters, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = GBNC(**{"max_parents": 1, **parameters}).fit(X, Y)
+        model = GBNC(experts=None, **{"max_parents": 1, **parameters}).fit(X, Y)
         assert_same_model(model, there_and_back(model, tmp_path))
 
 
@@ -204,7 +204,7 @@ def test_parameters_come_back(parameters, tmp_path):
         GaussianProcessClassifier(RBF(2.0) + WhiteKernel(), optimizer=None),
         SGDClassifier(loss="log_loss", random_state=0),
         GridSearchCV(Logistic(), {"C": [0.1, 1.0]}, cv=StratifiedKFold(2)),
-        GBNC(),
+        GBNC(experts=None),
     ],
     ids=lambda estimator: type(estimator[-1] if isinstance(estimator, Pipeline) else estimator).__name__,
 )
@@ -223,7 +223,7 @@ def test_a_random_state_comes_back_as_it_was(tmp_path):
 
 
 def test_a_function_with_a_name_is_loaded_if_it_is_trusted(tmp_path):
-    model = GBNC(max_parents=1, criterion=bic_penalty).fit(X, Y)
+    model = GBNC(experts=None, max_parents=1, criterion=bic_penalty).fit(X, Y)
     pmdc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match=r"not known to be safe: pmdc\.scores\.criteria\.bic_penalty\."):
         pmdc.load(tmp_path / "model")
@@ -293,7 +293,7 @@ PANDAS = {
 def test_pandas_comes_back_as_pandas(column, tmp_path):
     classes = pd.DataFrame({"p": np.zeros(len(X)), 7: np.where(FLAG, "yes", "no")}, index=X.index + 5)
     classes["p"] = column if isinstance(column, pd.Categorical) else column.array
-    model = GBNC(max_parents=1).fit(X[["u", "v"]], classes)
+    model = GBNC(experts=None, max_parents=1).fit(X[["u", "v"]], classes)
     rows = NEW[["u", "v"]].set_index(NEW.index + 100)
     again = there_and_back(model, tmp_path)
     assert_same_model(model, again, rows)
@@ -325,7 +325,7 @@ POLARS = {
 @pytest.mark.parametrize("column", POLARS.values(), ids=POLARS)
 def test_polars_comes_back_as_polars(column, tmp_path):
     table = pl.DataFrame({"u": X["u"].to_numpy(), "colour": X["colour"].tolist()})
-    model = GBNC(max_parents=1).fit(table, pl.DataFrame({"p": column, "q": FLAG}))
+    model = GBNC(experts=None, max_parents=1).fit(table, pl.DataFrame({"p": column, "q": FLAG}))
     again = there_and_back(model, tmp_path)
     assert_equal(model.predict(table), again.predict(table))
     assert again.predict(table).schema["p"] == column.dtype
@@ -354,7 +354,7 @@ def test_arrays_of_any_states_come_back(states, tmp_path):
     outcomes[:, 1] = np.where(FLAG, "yes", "no")
     for i, state in enumerate(chosen(*states)):
         outcomes[i, 0] = state
-    model = GBNC(max_parents=1).fit(NUMBERS, outcomes)
+    model = GBNC(experts=None, max_parents=1).fit(NUMBERS, outcomes)
     assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
 
 
@@ -362,7 +362,7 @@ def test_arrays_of_any_states_come_back(states, tmp_path):
     "y", [THREE, np.array(chosen("a", "b", "c")), chosen("a", "b", "c"), THREE.astype(">i4"), THREE.astype("M8[D]")]
 )
 def test_one_class_variable_comes_back(y, tmp_path):
-    model = GBNC().fit(NUMBERS, y)
+    model = GBNC(experts=None).fit(NUMBERS, y)
     assert_same_model(model, there_and_back(model, tmp_path), NUMBERS)
 
 
@@ -387,7 +387,7 @@ def bic_penalty_of_another(penalty):
     ],
 )
 def test_what_cannot_be_saved_is_named(parameters, message, tmp_path):
-    model = GBNC(max_parents=1, **parameters).fit(X, Y)
+    model = GBNC(experts=None, max_parents=1, **parameters).fit(X, Y)
     with pytest.raises(ValueError, match=message):
         pmdc.save(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
@@ -412,10 +412,13 @@ def test_states_that_cannot_be_saved_are_named(tmp_path):
         __slots__ = ()
 
     with pytest.raises(ValueError, match="'[abc]', a state of a class variable, is of type Named"):
-        pmdc.save(GBNC().fit(NUMBERS, np.array(chosen(*map(Named, "abc")), dtype=object)), tmp_path / "model.skops")
+        pmdc.save(
+            GBNC(experts=None).fit(NUMBERS, np.array(chosen(*map(Named, "abc")), dtype=object)),
+            tmp_path / "model.skops",
+        )
     outcomes = np.array(chosen(*map(State, "abc")), dtype=object)
     with pytest.raises(ValueError, match="[abc], a state of a class variable, is of type State"):
-        pmdc.save(GBNC().fit(NUMBERS, outcomes), tmp_path / "model.skops")
+        pmdc.save(GBNC(experts=None).fit(NUMBERS, outcomes), tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
 
 
@@ -423,7 +426,7 @@ def test_other_things_than_fitted_models_are_refused(tmp_path):
     with pytest.raises(TypeError, match="LogisticRegression: save takes GBNC"):
         pmdc.save(LogisticRegression(), tmp_path / "model")
     with pytest.raises(ValueError, match="this GBNC is not fitted"):
-        pmdc.save(GBNC(), tmp_path / "model")
+        pmdc.save(GBNC(experts=None), tmp_path / "model")
 
 
 # Places ---------------------------------------------------------------------------------------------------------
@@ -844,7 +847,7 @@ def prepare_by(make):
 
     def change(model):
         if isinstance(model, GBNC):
-            put(model._network, prepare=make(model._network.prepare))
+            put(model._network, prepares=[make(model._network.prepares[0]), *model._network.prepares[1:]])
         else:
             node, prepare = model._models[0]
             model._models[0] = node, make(prepare)
@@ -869,7 +872,9 @@ def fitted_with(tmp_path_factory):
     def find(kind, estimator):
         key = kind, repr(estimator)
         if key not in paths:
-            settings = {"conditioning": "input", "required_edges": [("kind", "size")], "cv": 2} if kind is GBNC else {}
+            settings = {}
+            if kind is GBNC:
+                settings = {"experts": None, "conditioning": "input", "required_edges": [("kind", "size")], "cv": 2}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 pmdc.save(kind(estimator, **settings).fit(X, Y), folder / str(len(paths)))
@@ -896,7 +901,10 @@ def fitted_with(tmp_path_factory):
         (None, prepare_by(lambda prepare: put(prepare.prepare, affine=np.exp) or prepare)),
         (SGDClassifier(loss="log_loss", random_state=0), lambda model: put(first_level(model).models, n_states=10**6)),
         (SGDClassifier(loss="log_loss", random_state=0), hide_in_plain_data),
-        (GBNC(), lambda model: first_level(first_classifier(model)).models.number.__setitem__((0, 0), 10**6)),
+        (
+            GBNC(experts=None),
+            lambda model: first_level(first_classifier(model)).models.number.__setitem__((0, 0), 10**6),
+        ),
         (
             make_pipeline(Logistic()),
             lambda model: first_classifier(model)[-1]._models.number.__setitem__((0, 0), 10**6),
@@ -936,7 +944,7 @@ def test_a_sparse_matrix_with_places_beyond_is_refused(tmp_path):
 
 
 def test_a_parent_that_is_there_twice_is_refused(tmp_path):
-    model = GBNC(conditioning="partition", required_edges=[("kind", "size")]).fit(X, Y)
+    model = GBNC(experts=None, conditioning="partition", required_edges=[("kind", "size")]).fit(X, Y)
     node = model._network.nodes[0]
     (parent,) = node.family.partition
     twice, level = Family((parent, parent)), node.levels.pop(node.family)
@@ -978,7 +986,7 @@ def test_the_size_does_not_grow_with_the_rows(tmp_path):
     sizes = []
     for n in (300, 3000):
         some_x, some_y = write_saved.table(n)
-        pmdc.save(GBNC(max_parents=1).fit(some_x, some_y), tmp_path / str(n))
+        pmdc.save(GBNC(experts=None, max_parents=1).fit(some_x, some_y), tmp_path / str(n))
         sizes.append((tmp_path / str(n)).stat().st_size)
     assert sizes[1] < 1.5 * sizes[0] < 20_000
 

@@ -385,8 +385,8 @@ class GBNC(MultiDimensionalClassifier):
             for name, how in parents.items()
             if name not in self.class_table_.names
         }
-        if self._network.experts is not None:
-            return "The experts see none of the known values."
+        if not used and self._network.experts is not None:
+            return super()._unseen_answer()
         if "input" not in used:
             return f"For these rows {partition}."
         return (

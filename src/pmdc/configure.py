@@ -152,7 +152,7 @@ def _by_block(model: GBNC, blocks: Blocks, parameter: str) -> list[Any]:
 
 
 def _recipes(experts: Any, plan: ExpertPlan, weighted: bool) -> list[Recipe]:
-    if experts is None:
+    if experts is None or plan.n_folds < 2:  # no model can be without the only row
         return []
     if isinstance(experts, str):
         return list(plan.recipes)

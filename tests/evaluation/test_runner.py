@@ -60,7 +60,9 @@ def test_the_measures_are_those_of_the_metrics():
     assert measures["subset_loss"] == subset_loss(data.Y[150:], model.predict(data.X[150:]))
     assert measures["joint_log_loss"] == pytest.approx(joint_log_loss(data.Y[150:], model.predict_joint(data.X[150:])))
     assert set(details["accuracy"]) == {"y0", "y1"}
-    _, details = measure(GBNC(max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:])
+    _, details = measure(
+        GBNC(experts=None, max_parents=1).fit(data.X[:150], data.Y[:150]), "subset", data.X[150:], data.Y[150:]
+    )
     assert details["status"].startswith("optimal over the ")
 
 

@@ -421,7 +421,7 @@ def test_what_is_known_is_predicted(enumerate_up_to):
 @pytest.fixture(scope="module")
 def fitted():
     data = make_network(400, random_state=0)
-    return GBNC(max_parents=1).fit(data.X[:300], data.Y[:300]), data
+    return GBNC(experts=None, max_parents=1).fit(data.X[:300], data.Y[:300]), data
 
 
 def test_predictions_for_any_loss(fitted):
@@ -449,10 +449,10 @@ def test_a_loss_as_a_parameter(fitted):
         ("f1_macro", "binary class variables"),
     ):
         with pytest.raises(ValueError, match=complaint):
-            GBNC(loss=loss).fit(data.X, data.Y)
+            GBNC(experts=None, loss=loss).fit(data.X, data.Y)
     for loss in (CostLoss(None), BlockLoss(None)):
         with pytest.raises(TypeError, match="must be a"):
-            GBNC(loss=loss).fit(data.X, data.Y)
+            GBNC(experts=None, loss=loss).fit(data.X, data.Y)
 
 
 def test_predictions_when_something_is_known(fitted):

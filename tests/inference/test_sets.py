@@ -132,7 +132,7 @@ def test_calibrated_sets_hold_the_truth_often_enough(kind):
 @pytest.fixture(scope="module")
 def fitted():
     data = make_network(900, random_state=0)
-    return GBNC(max_parents=1).fit(data.X[:300], data.Y[:300]), data
+    return GBNC(experts=None, max_parents=1).fit(data.X[:300], data.Y[:300]), data
 
 
 def test_sets_of_a_classifier(fitted):
@@ -158,7 +158,7 @@ def test_sets_for_each_class_variable(fitted):
         codes = model.class_table_.encode(Y)
         for k, mask in enumerate(masks):
             assert 0.83 < mask[np.arange(300), codes[:, k]].mean() <= 1.0
-    single = GBNC().fit(data.X[:300], data.Y.iloc[:300, 0])
+    single = GBNC(experts=None).fit(data.X[:300], data.Y.iloc[:300, 0])
     assert single.predict_set(X, kind="variables").shape == (300, len(single.classes_))
 
 
@@ -240,7 +240,7 @@ def test_equally_probable_outcomes(coverage):
     def draw(n):
         return pd.DataFrame({"f": rng.choice(["u", "v"], n)}), rng.integers(0, 2, (n, 7))
 
-    model = GBNC(max_parents=0, max_discrete_parents=0).fit(draw(512)[0], Y)
+    model = GBNC(experts=None, max_parents=0, max_discrete_parents=0).fit(draw(512)[0], Y)
     calibration = model.calibrate_sets(*draw(500))
     X, truth = draw(1000)
     found = model.predict_set(X, coverage, calibration=calibration)
@@ -271,6 +271,6 @@ def test_ties_of_a_few_levels_keep_the_promise():
 def test_calibration_of_another_model(fitted):
     model, data = fitted
     calibration = model.calibrate_sets(data.X[300:600], data.Y[300:600], kind="variables")
-    other = GBNC(max_parents=0).fit(data.X[:300], data.Y.iloc[:300, :2])
+    other = GBNC(experts=None, max_parents=0).fit(data.X[:300], data.Y.iloc[:300, :2])
     with pytest.raises(ValueError, match="calibration has 4 class variables, but the model has 2"):
         other.predict_set(data.X[:5], calibration=calibration)

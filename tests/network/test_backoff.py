@@ -73,7 +73,7 @@ def test_nothing_is_zero_and_all_sums_to_one_for_every_learner(estimator):
     fitter = fitter_of(estimator, training_rows(X, codes, SIZES, 3), random_state=0)
     node = node_of(fitter, 0, [[(1, 2), (1,), ()]])
     every = np.repeat(np.array(list(np.ndindex(1, *SIZES[1:]))), 20, axis=0)
-    far = fitter.learner.prepare(numbers(10 * rng.normal(size=(len(every), 2))))
+    far = fitter.learners[0].prepare(numbers(10 * rng.normal(size=(len(every), 2))))
     answer = np.exp(node.log_proba(far, every))
     np.testing.assert_allclose(answer.sum(axis=1), 1.0)
     assert np.isfinite(node.log_proba(far, every)).all()
@@ -119,9 +119,9 @@ def test_tables_run_through_the_configurations_of_class_parents_only():
     X = rng.normal(size=(n, 2))
     sizes = (2, 3, 2)
     fitter = fitter_of(Logistic(), training_rows(X, codes, sizes, 2))
-    prepare = fitter.learner.prepare
+    prepare = fitter.learners[0].prepare
     nodes = [node_of(fitter, 0, [[()]]), node_of(fitter, 1, [[(0, 2), (0,), ()]])]
-    network = Network(nodes, prepare, sizes)
+    network = Network(nodes, [prepare] * 2, sizes)
     assert network.class_parents == [(), (0,)]
     assert network.cells_per_row == 2 + 2 * 3
     features = Features(X[:7], codes[:7, 2:])

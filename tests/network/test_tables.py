@@ -37,7 +37,7 @@ def problem(estimator, backoff, kappa, seed=0):
     node = fit_node((0, chains, kappas), fitter, backoff == "parents")
     asked = rng.integers(0, SIZES, size=(9, 6))
     asked[0, 4] = asked[1, 5] = asked[2, 4] = asked[2, 5] = UNKNOWN
-    return node, fitter.learner.prepare(numbers(rng.normal(size=(9, 2)))), asked
+    return node, fitter.learners[0].prepare(numbers(rng.normal(size=(9, 2)))), asked
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

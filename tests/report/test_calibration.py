@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said():
     with pytest.raises(TypeError, match="model is of type str: give a fitted model of pmdc"):
         plot_calibration("model", X, Y)
     with pytest.raises(NotFittedError):
-        plot_calibration(GBNC(), X, Y)
+        plot_calibration(GBNC(experts=None), X, Y)
     with pytest.raises(ValueError, match="X has 150 rows, Y has 10"):
         plot_calibration(model, X, Y[:10])
     with pytest.raises(ValueError, match="n_bins=0"):

@@ -57,7 +57,9 @@ def test_unknown_strengths_do_not_count():
 
 def test_models_of_a_cross_validation():
     data = make_network(240, n_class_variables=3, n_discrete=1, random_state=1)
-    folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(3), return_estimator=True)["estimator"]
+    folds = cross_validate(GBNC(experts=None, max_parents=1), data.X, data.Y, cv=KFold(3), return_estimator=True)[
+        "estimator"
+    ]
     union = consensus_graph(folds)
     for parent, child, attributes in union.edges(data=True):
         having = [model for model in folds if model.graph_.has_edge(parent, child)]
@@ -88,7 +90,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(TypeError, match=r"models\[1\] is of type str: give a fitted model of pmdc"):
         consensus_graph([graph(), "model"])
     with pytest.raises(NotFittedError):
-        consensus_graph([GBNC()])
+        consensus_graph([GBNC(experts=None)])
     with pytest.raises(ValueError, match=r"models\[1\] and models\[0\] differ in the class variables 'd'"):
         consensus_graph([graph(), graph(nodes="abcd")])
     data = make_network(50, n_class_variables=2, random_state=1)

@@ -115,7 +115,7 @@ def test_other_tools_read_the_dot(graph, tmp_path):
 
 def test_a_fitted_model_is_written(tmp_path):
     data = make_network(150, n_class_variables=3, n_discrete=1, random_state=0)
-    model = GBNC(max_parents=1).fit(data.X, data.Y)
+    model = GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
     write_graph(model, str(tmp_path / "model.graphml"))
     back = nx.read_graphml(tmp_path / "model.graphml")
     assert dict(back.nodes(data="kind")) == dict(model.graph_.nodes(data="kind"))

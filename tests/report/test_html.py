@@ -74,7 +74,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return GBNC(max_parents=1).fit(data.X, data.Y)
+    return GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
 
 
 def small(n_rows=1, names=("a", "b")):
@@ -108,7 +108,7 @@ def test_scikit_learns_switch_is_heeded(model):
 
 
 def test_models_without_a_graph_show_the_diagram_alone(data):
-    for other in (GBNC(), ClassPowerset().fit(data.X, data.Y)):
+    for other in (GBNC(experts=None), ClassPowerset().fit(data.X, data.Y)):
         assert own_part(other) == ""
         assert "sk-" in other._repr_html_()
     for other in (BinaryRelevance(), ClassifierChain()):

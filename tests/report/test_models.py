@@ -36,7 +36,7 @@ def drawn(ax, kind):
 
 
 def test_a_gbnc_draws_its_graph(data):
-    model = GBNC(max_parents=1).fit(data.X, data.Y)
+    model = GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
     ax = model.plot(title="Graph")
     assert ax.get_title() == "Graph"
     assert drawn(ax, "node") == set(model.graph_)
@@ -61,7 +61,7 @@ def test_baselines_draw_what_they_have(data):
 
 
 def test_a_model_must_be_fitted():
-    for model in (GBNC(), BinaryRelevance(), ClassPowerset()):
+    for model in (GBNC(experts=None), BinaryRelevance(), ClassPowerset()):
         with pytest.raises(NotFittedError):
             model.plot()
 
@@ -154,7 +154,7 @@ def test_a_penalty_that_forbids_leaves_the_strength_unknown(data):
 
 
 def test_the_graph_of_a_model_is_public(data):
-    model = GBNC(max_parents=1)
+    model = GBNC(experts=None, max_parents=1)
     with pytest.raises(NotFittedError):
         model.to_networkx()
     assert model.fit(data.X, data.Y).to_networkx() is model.graph_

@@ -48,7 +48,7 @@ def models():
     X, Y = table(120)
     numbers, outcomes = X[["u", "v"]].to_numpy(), Y.astype({"size": str}).to_numpy(dtype=object)
     return {
-        "gbnc-pandas": GBNC(max_parents=2).fit(X, Y),
+        "gbnc-pandas": GBNC(experts=None, max_parents=2).fit(X, Y),
         "gbnc-naive-bayes": GBNC(NaiveBayes(), criterion="bic", conditioning="partition", max_parents=2).fit(X, Y),
         "gbnc-estimator": GBNC(LinearDiscriminantAnalysis(), max_parents=1).fit(numbers, outcomes),
         "relevance-pipelines": BinaryRelevance(

@@ -45,7 +45,7 @@ def scorer_of(kind, rows, parallel, memory_budget=2**30):
     fitter = fitter_of(estimator, rows)
     if kind == "bic":
         return TrainingScorer(fitter, parallel, lambda child, family: float(len(family.parents)))
-    evaluator = make_evaluator("auto", fitter.learner, rows, 4)
+    evaluator = make_evaluator("auto", fitter.learners, rows, 4)
     return HeldOutScorer(fitter, parallel, evaluator, True, memory_budget)
 
 

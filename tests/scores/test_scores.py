@@ -148,7 +148,7 @@ def test_inputs_in_folds_are_those_of_a_loop(estimator):
     data = table(150, K=3, seed=1)
     codes, sizes = codes_and_sizes(data)
     fitter = fitter_of(estimator, rows_of(data))
-    learner, folds = fitter.learner, read_folds(3, rows_of(data))
+    learner, folds = fitter.learners[0], read_folds(3, rows_of(data))
     family = Family((1,), (2, 4))
     rows = evaluate(CrossValidation(folds), fitter, 0, family)
     assert len(folds.pairs) == 3
@@ -203,7 +203,7 @@ def test_loo_needs_a_closed_form():
     for estimator in (LogisticRegression(), GaussianNB(priors=[0.5, 0.5]), DecisionTreeClassifier(), Logistic()):
         named = f"(?s)criterion='loo'.*estimator={type(estimator).__name__}.*NaiveBayes.* no priors.*criterion='cv'"
         with pytest.raises(ValueError, match=named):
-            GBNC(estimator, criterion="loo").fit(data.X, data.Y)
+            GBNC(estimator, experts=None, criterion="loo").fit(data.X, data.Y)
     with pytest.raises(ValueError, match="'bic-full' counts the parameters"):
         GBNC(DecisionTreeClassifier(), criterion="bic-full").fit(data.X, data.Y)
 
@@ -212,7 +212,9 @@ def test_full_bic_counts_every_parameter():
     data = table(200, K=2, n_discrete=0, n_states=3, n_continuous=4)
     for estimator, count in ((Logistic(), 2 * 5), (GaussianNB(), 2 + 3 * 8)):
         own = {
-            criterion: GBNC(estimator, criterion=criterion, conditioning="partition", prune=None).fit(data.X, data.Y)
+            criterion: GBNC(estimator, experts=None, criterion=criterion, conditioning="partition", prune=None).fit(
+                data.X, data.Y
+            )
             for criterion in ("cll", "bic-full")
         }
         for parents, models in ((frozenset(), 1), (frozenset({"y1"}), 3)):
@@ -240,7 +242,7 @@ def test_models_of_a_fold_are_fitted_on_its_training_rows_alone(estimator):
     X, codes = small()
     table = training_rows(X, codes, (2, 2), 2)
     fitter, folds = fitter_of(estimator, table), purged()
-    learner = fitter.learner
+    learner = fitter.learners[0]
     masks = [tuple(np.isin(np.arange(60), part) for part in fold) for fold in folds]
 
     class Splitter:
@@ -271,7 +273,9 @@ def test_a_fold_without_training_rows_knows_nothing(estimator):
     assert (rows.weight[:10] == 0).all()
     assert (rows.log_proba[:10] == -np.inf).all()
     assert (rows.weight[10:] > 0).all()
-    assert np.isfinite(GBNC(estimator, criterion="cv", cv=folds, max_parents=1).fit(X, codes).structure_.score)
+    assert np.isfinite(
+        GBNC(estimator, experts=None, criterion="cv", cv=folds, max_parents=1).fit(X, codes).structure_.score
+    )
 
 
 def test_a_number_deals_the_rows_evenly():
@@ -329,9 +333,9 @@ def test_repeated_rows_weights_and_the_order_of_rows_make_no_difference(estimato
     times = np.random.default_rng(1).integers(1, 4, 90)
     rows = np.repeat(np.arange(90), times)
     shuffled = np.random.default_rng(2).permutation(rows)
-    one = GBNC(estimator, criterion="cv", max_parents=2).fit(data.X, data.Y, times)
+    one = GBNC(estimator, experts=None, criterion="cv", max_parents=2).fit(data.X, data.Y, times)
     for some in (rows, shuffled):
-        other = GBNC(estimator, criterion="cv", max_parents=2).fit(data.X.iloc[some], data.Y.iloc[some])
+        other = GBNC(estimator, experts=None, criterion="cv", max_parents=2).fit(data.X.iloc[some], data.Y.iloc[some])
         assert other.structure_.parents == one.structure_.parents
         assert other.conditioning_ == one.conditioning_
         for name, scores in one.scores_.items():
@@ -379,12 +383,12 @@ def test_given_folds_come_before_the_bag():
     X, Y = small()
     forest = RandomForestClassifier(3, random_state=0)
     rows = training_rows(X, Y, (2, 2), 2)
-    learner = fitter_of(forest, rows).learner
+    learners = fitter_of(forest, rows).learners
     for criterion in ("auto", "cv"):
-        assert isinstance(make_evaluator(criterion, learner, rows, 5), OutOfBagEvaluator)
-        assert isinstance(make_evaluator(criterion, learner, rows, np.int64(5)), OutOfBagEvaluator)
-        assert isinstance(make_evaluator(criterion, learner, rows, KFold(5)), CrossValidation)
-        assert isinstance(make_evaluator(criterion, learner, rows, purged()), CrossValidation)
+        assert isinstance(make_evaluator(criterion, learners, rows, 5), OutOfBagEvaluator)
+        assert isinstance(make_evaluator(criterion, learners, rows, np.int64(5)), OutOfBagEvaluator)
+        assert isinstance(make_evaluator(criterion, learners, rows, KFold(5)), CrossValidation)
+        assert isinstance(make_evaluator(criterion, learners, rows, purged()), CrossValidation)
 
 
 def test_rows_with_copies_are_held_out_by_folds():
@@ -392,16 +396,16 @@ def test_rows_with_copies_are_held_out_by_folds():
     twice = np.repeat(np.arange(30), 2)
     rows = training_rows(X, Y, (2, 2), 2, origin=twice)
     for estimator in (NaiveBayes(), RandomForestClassifier(3), None):
-        assert isinstance(make_evaluator("auto", fitter_of(estimator, rows).learner, rows, 5), CrossValidation)
+        assert isinstance(make_evaluator("auto", fitter_of(estimator, rows).learners, rows, 5), CrossValidation)
     with pytest.raises(ValueError, match="criterion='loo' .* choose criterion='cv'"):
-        make_evaluator("loo", fitter_of(NaiveBayes(), rows).learner, rows, 5)
+        make_evaluator("loo", fitter_of(NaiveBayes(), rows).learners, rows, 5)
 
 
 @pytest.mark.parametrize("estimator", [None, TREE])
 def test_a_generator_of_folds_is_read_once(estimator):
     X, Y = small()
     by = {"listed": list(KFold(5).split(X)), "split": KFold(5), "generated": KFold(5).split(X)}
-    models = {name: GBNC(estimator, criterion="cv", cv=cv, max_parents=1) for name, cv in by.items()}
+    models = {name: GBNC(estimator, experts=None, criterion="cv", cv=cv, max_parents=1) for name, cv in by.items()}
     assert models["generated"].plan(X, Y).parent_sets == 4, "it does not look at the folds"
     scores = {name: model.fit(X, Y).scores_ for name, model in models.items()}
     assert scores["listed"] == scores["split"] == scores["generated"]
@@ -420,7 +424,7 @@ def test_random_folds_are_drawn_once_in_a_fit():
 
     X, Y = small()
     cv = Counting(3, shuffle=True)
-    GBNC(criterion="cv", cv=cv, max_parents=1).fit(X, Y)
+    GBNC(experts=None, criterion="cv", cv=cv, max_parents=1).fit(X, Y)
     assert cv.drawn == 1
 
 
@@ -444,11 +448,13 @@ def test_rows_of_weight_zero_leave_the_given_folds():
     folds = purged()
     fewer = [tuple([place[row] for row in part if row in place] for part in fold) for fold in folds[:4]]
     for estimator in (None, TREE):
-        whole = GBNC(estimator, criterion="cv", cv=folds, max_parents=1).fit(X, Y, weights)
-        part = GBNC(estimator, criterion="cv", cv=fewer, max_parents=1).fit(X[kept], Y[kept], np.ones(len(kept)))
+        whole = GBNC(estimator, experts=None, criterion="cv", cv=folds, max_parents=1).fit(X, Y, weights)
+        part = GBNC(estimator, experts=None, criterion="cv", cv=fewer, max_parents=1).fit(
+            X[kept], Y[kept], np.ones(len(kept))
+        )
         assert whole.scores_ == part.scores_
         halves = [
-            GBNC(estimator, criterion="cv", cv=KFold(3)).fit(*some).scores_
+            GBNC(estimator, experts=None, criterion="cv", cv=KFold(3)).fit(*some).scores_
             for some in ((X, Y, weights), (X[kept], Y[kept], np.ones(len(kept))))
         ]
         assert halves[0] == halves[1], "splitters see the rows that are kept"
@@ -515,7 +521,7 @@ def test_binary_relevance_and_a_chain_are_among_the_families():
 def test_the_chosen_network_scores_as_well_as_binary_relevance_and_a_chain(criterion, seed):
     data = table(150, K=4, seed=seed)
     estimator = NaiveBayes() if criterion == "loo" else Logistic(C=1.0)
-    model = GBNC(estimator, criterion=criterion, max_parents=2, prune=None, guard=0)
+    model = GBNC(estimator, experts=None, criterion=criterion, max_parents=2, prune=None, guard=0)
     check_against_relevance_and_chain(model, data)
 
 
@@ -537,7 +543,7 @@ def test_where_all_ways_can_be_tried_no_network_of_any_ways_scores_better():
     data = table(120, K=3, n_discrete=0, n_states=2, seed=5)
     codes, sizes = codes_and_sizes(data)
     X = data.X.to_numpy()
-    learner = fitter_of(Logistic(C=1.0), training_rows(X, codes, sizes, 3)).learner
+    learner = fitter_of(Logistic(C=1.0), training_rows(X, codes, sizes, 3)).learners[0]
     score = {}
     for child in range(3):
         for parents in itertools.chain.from_iterable(itertools.combinations({0, 1, 2} - {child}, r) for r in range(3)):
@@ -570,7 +576,7 @@ def test_tables_of_a_network_with_inputs(estimator):
     distribution = model.predict_joint(data.X)
     parents = distribution.parents[2]
     node = model._network.nodes[2]
-    X = model._network.prepare(numbers(data.X.select_dtypes("number").to_numpy()))
+    X = model._network.prepares[2](numbers(data.X.select_dtypes("number").to_numpy()))
     log_table = distribution.log_tables[2]
     for configuration in itertools.product(*(range(sizes[p]) for p in parents)):
         asked = codes.copy()
@@ -593,7 +599,7 @@ def test_mixed_ways_give_tables_in_the_order_of_the_parents():
     family = Family((1, 3), (2,))
     chain = [family, Family((1,), (2,)), Family((), (2,))]
     node = fit_node((0, [chain], dict.fromkeys(chain, 3.0)), fitter, backoff=True)
-    X = fitter.learner.prepare(numbers(X[:5]))
+    X = fitter.learners[0].prepare(numbers(X[:5]))
     answer = node.table(X, codes[:5], (1, 2, 3)).reshape(5, 3, 2, 4, 2)
     for a, b, c in itertools.product(range(3), range(2), range(4)):
         asked = np.tile([0, a, b, c], (5, 1))
@@ -692,7 +698,9 @@ def test_inputs_do_not_count_towards_max_parents():
     Y[:, 0] = rng.random(800) < 1 / (1 + np.exp(3.0 - 2.0 * Y[:, 1:].sum(axis=1)))
     edges = [(f"y{j}", f"y{k}") for j in range(4) for k in range(1, 4) if j != k]
     for conditioning in ("input", "auto"):
-        model = GBNC(max_parents=1, conditioning=conditioning, forbidden_edges=edges).fit(rng.normal(size=(800, 1)), Y)
+        model = GBNC(experts=None, max_parents=1, conditioning=conditioning, forbidden_edges=edges).fit(
+            rng.normal(size=(800, 1)), Y
+        )
         assert model.structure_.parents["y0"] == {"y1", "y2", "y3"}, conditioning
 
 
@@ -806,7 +814,7 @@ def test_an_unseen_value_of_an_input_is_no_evidence(estimator):
     d = rng.choice(["a", "b"], p=[0.95, 0.05], size=1000)
     y = (rng.random(1000) < np.where(d == "a", 0.05, 0.95)).astype(int)
     X = pd.DataFrame({"x": rng.normal(size=1000), "d": d})
-    model = GBNC(estimator, conditioning="input").fit(X, y)
+    model = GBNC(estimator, experts=None, conditioning="input").fit(X, y)
     with pytest.warns(UserWarning, match="input.* average of the values seen"):
         answer = model.predict_proba(X[:50].assign(d="zz"))[:, 1]
     assert (answer < 0.2).all()
@@ -817,11 +825,11 @@ def test_forbidden_features_have_no_say_in_C():
     x = rng.normal(size=(120, 1))
     y = (x[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
     X = pd.DataFrame({"x": x[:, 0]})
-    plain = GBNC().fit(X, y).C_
+    plain = GBNC(experts=None).fit(X, y).C_
     for j in range(40):
         X[f"d{j}"] = pd.Categorical(rng.choice(["a", "b"], size=120))
     forbidden = [(f"d{j}", "y0") for j in range(40)]
-    assert plain == GBNC(forbidden_edges=forbidden).fit(X, y).C_
+    assert plain == GBNC(experts=None, forbidden_edges=forbidden).fit(X, y).C_
 
 
 def test_without_backoff_scores_are_not_shrunk():
@@ -848,8 +856,8 @@ def test_a_feature_that_is_left_out_has_no_say_in_C(criterion):
     X = pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc"))
     y = (X.to_numpy() @ rng.normal(size=(3, 3)) + rng.gumbel(size=(500, 3))).argmax(axis=1)
     more = X.assign(code=pd.Categorical(rng.integers(0, 100, 500).astype(str)))
-    model = GBNC(criterion=criterion).fit(X, y)
-    other = GBNC(criterion=criterion).fit(more, y)
+    model = GBNC(experts=None, criterion=criterion).fit(X, y)
+    other = GBNC(experts=None, criterion=criterion).fit(more, y)
     assert other.conditioning_ == {"y0": {}}
     assert other.C_ == model.C_
     np.testing.assert_allclose(other.predict_proba(more), model.predict_proba(X), atol=1e-6)
@@ -860,7 +868,7 @@ def test_C_fits_the_task():
     X = rng.normal(size=(300, 20))
     sharp = (X @ rng.normal(size=20) > 0).astype(int)
     noise = rng.integers(0, 2, size=300)
-    model = GBNC(max_parents=0).fit(X, np.column_stack([sharp, noise]))
+    model = GBNC(experts=None, max_parents=0).fit(X, np.column_stack([sharp, noise]))
     assert model.C_["y0"] >= 1.0
     assert model.C_["y1"] <= 0.01
     assert model.C_["y1"] == Logistic(C="auto").fit(X, noise).C_
@@ -870,7 +878,10 @@ def test_C_fits_the_task():
 @pytest.mark.parametrize("criterion", ["auto", "cv"])
 def test_held_out_scores_are_the_same_bits_for_any_number_of_workers(n_jobs, criterion):
     data = table(120, K=3)
-    models = [GBNC(criterion=criterion, n_jobs=jobs, max_parents=2).fit(data.X, data.Y) for jobs in (None, n_jobs)]
+    models = [
+        GBNC(experts=None, criterion=criterion, n_jobs=jobs, max_parents=2).fit(data.X, data.Y)
+        for jobs in (None, n_jobs)
+    ]
     assert models[0].scores_ == models[1].scores_
     for p, q in zip(*(model.predict_proba(data.X) for model in models), strict=True):
         np.testing.assert_array_equal(p, q)
@@ -890,5 +901,5 @@ def test_leave_one_out_of_a_family_is_that_of_its_learner():
     fitter = fitter_of(NaiveBayes(), training_rows(X, codes, sizes, 2))
     family = Family((2,), (1,))
     rows = evaluate(LeaveOneOutEvaluator(), fitter, 0, family)
-    np.testing.assert_array_equal(rows.log_proba, fitter.learner.leave_one_out(local_task(0, family, codes, sizes)))
+    np.testing.assert_array_equal(rows.log_proba, fitter.learners[0].leave_one_out(local_task(0, family, codes, sizes)))
     np.testing.assert_array_equal(rows.weight, [(codes[:, 2] == v).sum() - 1 for v in codes[:, 2]])

@@ -10,7 +10,7 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.experts.trees import TreeEnsemble, concatenate
-from pmdc.learners.groups import LogProbaClassifier
+from pmdc.learners.logistic import Logistic
 from pmdc.table.features import Features
 
 
@@ -104,19 +104,28 @@ class ClassifierMember:
     width: int
 
     def consistent(self, n_inputs: int) -> bool:
-        return _are_places(self) and (self.classifier is not None or len(self.places) == 1)
+        n_states = 1 if self.classifier is None else len(getattr(self.classifier, "classes_", self.places))
+        return _are_places(self) and len(self.places) == n_states
 
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
             return _scatter(np.ones((len(X), 1)), self.places, self.width)
-        if isinstance(self.classifier, LogProbaClassifier):  # without the checks of a table
-            models, prepare, _ = self.classifier.fitted_parts()
-            rows = Features(X, np.empty((len(X), 0), dtype=np.int64))
-            p = np.exp(models.log_proba(prepare(rows), np.zeros(len(X), dtype=np.int64)))
-        else:
-            p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+        p = self._own_proba(X)
         check_proba(self.classifier, p, len(X), len(self.places))
         return _scatter(p, self.places, self.width)
+
+    def _own_proba(self, X: Floats) -> Floats:
+        if isinstance(self.classifier, Logistic):  # without the checks of a table, which take longer than the rest
+            models, prepare, _ = self.classifier.fitted_parts()
+            rows = Features(X, np.empty((len(X), 0), dtype=np.int64))
+            return np.exp(models.log_proba(prepare(rows), np.zeros(len(X), dtype=np.int64)))
+        try:
+            return np.asarray(self.classifier.predict_proba(X), dtype=float)
+        except Exception as error:
+            raise ValueError(
+                f"experts: {type(self.classifier).__name__}.predict_proba failed for {len(X)} rows "
+                f"({type(error).__name__}: {error}). Choose another classifier for `experts`, or experts=None."
+            ) from error
 
 
 def _are_places(member: Any) -> bool:

@@ -124,7 +124,7 @@ class BoostingRecipe(Recipe):
         return BoostingMember(boosting_trees(booster), np.asarray(booster.classes_, dtype=np.int64), sample.sizes[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # classifiers need not be hashable
 class ClassifierRecipe(Recipe):
     """A classifier that the user gave."""
 

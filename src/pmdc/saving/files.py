@@ -193,7 +193,7 @@ def _complaint(where: str, value: Any) -> str:
             f"{value!r}, a state of a class variable, is of type {type(value).__name__}, which cannot be saved. "
             "Convert the states to strings or numbers, and fit again."
         )
-    if where.startswith("_") or where == "estimator":
+    if where.startswith("_") or where in ("estimator", "experts"):
         return (
             f"the estimator {value!r} cannot be saved. Fit again with another one; functions in it must be defined "
             "in a module (not a lambda)."

@@ -281,6 +281,8 @@ class Reader:
             parameters, fitted = (
                 {_RENAMED.get(name, name): value for name, value in given.items()} for given in (parameters, fitted)
             )
+        if kind is GBNC:
+            parameters = {"experts": None, **parameters}  # earlier files have no experts
         estimator = kind(**{name: self.read(value) for name, value in parameters.items()})
         for name, value in fitted.items():
             if hasattr(kind, name) or name in parameters:
