@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.experts.members import BoostingMember, ClassifierMember, ForestMember, Member, mean_proba
 from pmdc.experts.trees import TreeEnsemble
+from pmdc.learners.fitted import is_affine
 from pmdc.learners.inputs import Indicators, one_hot
 from pmdc.table.features import Features
 
@@ -154,7 +155,7 @@ class ExpertFeatures:
         n_inputs = n_continuous + sum(feature_sizes)
         return (
             type(self.prepare) is Indicators
-            and self.prepare.affine is None
+            and (self.prepare.affine is None or _is_affine(self.prepare.affine, n_inputs))
             and list(self.prepare.sizes) == list(feature_sizes)
             and len(self.order) == len(class_sizes)
             and all(type(expert) is Expert and expert.consistent(n_inputs, class_sizes) for expert in self.experts)
@@ -190,6 +191,14 @@ class ExpertFeatures:
             np.hstack([np.empty((len(X), 0)), *(found[expert][target] for expert in order)])
             for target, order in enumerate(self.order)
         ]
+
+
+def _is_affine(affine: Any, n_columns: int) -> bool:
+    return (
+        is_affine(affine)
+        and affine.shift.shape == affine.width.shape == (n_columns,)
+        and bool(np.isfinite(affine.shift).all() and (affine.width > 0).all())
+    )
 
 
 EXPERT_TYPES: tuple[type, ...] = (

@@ -72,10 +72,6 @@ class BoostingMember:
     def proba(self, X: Floats) -> Floats:
         return _scatter(_softmax(self.trees.scores(X)), self.places, self.width)
 
-    @property
-    def n_iterations(self) -> int:
-        return len(self.trees.roots) // self.trees.n_outputs
-
     def first(self, n_iterations: int) -> BoostingMember:
         """Return the model after the first so many iterations."""
         return replace(self, trees=self.trees.first(n_iterations * self.trees.n_outputs))

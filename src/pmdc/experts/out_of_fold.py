@@ -22,9 +22,9 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
 from pmdc.experts.members import BoostingMember, Member, join_members
-from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
+from pmdc.experts.recipes import BoostingRecipe, ClassifierRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
-from pmdc.learners.inputs import Indicators
+from pmdc.learners.inputs import Affine, Indicators
 from pmdc.learners.tasks import root_task
 from pmdc.learners.validation import deal
 from pmdc.table.rows import TrainingRows
@@ -89,12 +89,26 @@ class ExpertData:
 
 @dataclass
 class Candidate:
-    """An expert of one class variable, on the folds fitted so far."""
+    """An expert on the folds fitted so far.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    targets : tuple of int
+        Its class variables.
+    members : dict
+        Fold -> the model without it.
+    proba : array of shape (n, states of the targets side by side)
+        Out-of-fold probabilities; NaN where no fold was fitted yet.
+    n_iterations : int or None
+        The iterations of boosting that are used.
+    """
 
     recipe: Recipe
     targets: tuple[int, ...]
     members: dict[int, Member]
-    proba: Floats  # (n, states of the targets side by side), NaN where no fold was fitted yet
+    proba: Floats
+    n_iterations: int | None = None
 
 
 def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
@@ -129,6 +143,9 @@ class ExpertFits:
     ----------
     data : ExpertData
     rows : TrainingRows
+    prepare : Indicators
+        The features as the experts see them: discrete ones as indicators, and all standardised unless classifiers
+        were given, which see the numbers of the table.
     recipes : for each class variable, its candidates; none for a class variable without experts
     n_folds : int
     seed : int
@@ -139,6 +156,7 @@ class ExpertFits:
 
     data: ExpertData
     rows: TrainingRows
+    prepare: Indicators
     recipes: Sequence[Sequence[Recipe]]
     n_folds: int
     seed: int
@@ -149,10 +167,15 @@ class ExpertFits:
     def of(
         cls, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]], n_folds: int, seed: int, parallel: Parallel
     ) -> ExpertFits:
-        X = np.ascontiguousarray(Indicators(rows.feature_sizes)(rows.features))
+        prepare = Indicators(rows.feature_sizes)
+        X = np.ascontiguousarray(prepare(rows.features))
+        if not any(isinstance(recipe, ClassifierRecipe) for own in recipes for recipe in own):
+            # Forests read single precision, in which large numbers with small differences would be equal.
+            prepare = Indicators(rows.feature_sizes, Affine.standard(X, rows.weights))
+            X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
         data = ExpertData(X, rows.classes, rows.class_sizes, weights, expert_folds(rows, n_folds))
-        return cls(data, rows, recipes, n_folds, seed, parallel)
+        return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def on(self, X: Floats, salt: tuple[int, ...]) -> ExpertFits:
         """Return the same for other inputs of the same rows."""
@@ -256,10 +279,10 @@ class ExpertFits:
         for f, member in members.items():
             held = fold == f
             paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights[held]))
-        best = int(np.argmax(np.sum([path[: min(map(len, paths))] for path in paths], axis=0)))
+        candidate.n_iterations = int(np.argmax(np.sum(paths, axis=0))) + 1
         for f, member in members.items():
-            candidate.members[f] = shorter = member.first(best + 1)
-            candidate.proba[fold == f] = shorter.proba(self.data.X[fold == f])
+            held = fold == f
+            candidate.proba[held] = member.first(candidate.n_iterations).proba(self.data.X[held])
 
     # Choice --------------------------------------------------------------------------------------------------
 
@@ -325,7 +348,7 @@ class ExpertFits:
                 )
             )
         rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]
-        features = ExpertFeatures(Indicators(self.rows.feature_sizes), tuple(experts), tuple(map(tuple, order)))
+        features = ExpertFeatures(self.prepare, tuple(experts), tuple(map(tuple, order)))
         for_parents = [self._for_parents(k, candidates) for k in range(len(chosen))]
         return FittedExperts(rows, features, [own.scores for own in chosen], for_parents, refit)
 
@@ -347,16 +370,17 @@ class ExpertFits:
         """Return the models that answer new rows."""
         if refit:
             return self._refit([candidate])[0]
-        return join_members([candidate.members[f] for f in sorted(candidate.members)])
+        members = [candidate.members[f] for f in sorted(candidate.members)]
+        n = candidate.n_iterations
+        return join_members([m.first(n) if n and isinstance(m, BoostingMember) else m for m in members])
 
     def _refit(self, used: Sequence[Candidate]) -> list[tuple[Member, ...]]:
         tell_phase("fitting experts on all rows")
         jobs = []
         for c in used:
             recipe = c.recipe
-            if isinstance(recipe, BoostingRecipe):
-                kept = [m.n_iterations for m in c.members.values() if isinstance(m, BoostingMember)]
-                recipe = replace(recipe, n_iterations=max([1, *kept]))
+            if isinstance(recipe, BoostingRecipe) and c.n_iterations is not None:
+                recipe = replace(recipe, n_iterations=c.n_iterations)
             jobs.append(Job(recipe, c.targets, -1, self._seed(c, -1)))
         return [(member,) for member in self.parallel(fit_member, jobs, self.data)]
 
