@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -11,31 +12,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from pmdc._support.checks import check_choice, check_count, shorten
+from pmdc._support.checks import check_choice, check_count
+from pmdc.blocks import Blocks
 from pmdc.candidates.family_search import CONDITIONING
 from pmdc.candidates.pruning import PRUNING
-from pmdc.candidates.rules import ParentRules, parent_rules
+from pmdc.configure import configure, learn_blocks
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.experts.plan import ExpertPlan, plan_experts
-from pmdc.experts.recipes import Recipe, check_classifier, user_recipes
 from pmdc.inference import JointDistribution
 from pmdc.inference.junction_tree import MEMORY_BUDGET
-from pmdc.learn import LearnedNetwork, learn_network
-from pmdc.network.summary import named_conditioning, named_graph, named_scores
+from pmdc.learn import LearnedNetwork
+from pmdc.network.summary import conditioning_of, named_graph, named_scores
 from pmdc.scores import criteria
 from pmdc.scores.families import Plan, plan
 from pmdc.search import METHODS, Structure
 from pmdc.search.structure import check_callback, check_gap, check_time_limit
-from pmdc.settings import Settings
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
 if TYPE_CHECKING:
     import networkx
-
-MANY_ROWS = 20_000
-"""From so many rows on, ``expert_models="auto"`` fits each expert once more on all rows."""
 
 
 class GBNC(MultiDimensionalClassifier):
@@ -65,7 +61,7 @@ class GBNC(MultiDimensionalClassifier):
         - A dict: one of these for each class variable, by name; "auto" for those that it does not name.
     expert_models : {"auto", "folds", "refit"}, default="auto"
         What answers new rows: the mean of an expert's models without each fold ("folds"), or one more model fitted on
-        all rows ("refit"). "auto" is "folds" below 20,000 rows, where their prediction costs little.
+        all rows ("refit"). "auto" is "folds" below 3,000 rows and "refit" above.
     loss : str, loss object or callable, default="hamming"
         The loss that `predict` minimises: "hamming", "subset" or any other that `pmdc.decisions.decide` accepts.
     criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
@@ -84,6 +80,10 @@ class GBNC(MultiDimensionalClassifier):
         each parent; discrete features may also be left out. "auto" and "input" use a heuristic search for candidates
         (`pmdc.candidates.family_search`), which include binary relevance and, unless too wide, the chain in column
         order.
+    blocks : None, "auto" or list of lists of names, default=None
+        Class variables that form one node of the network, whose states are their observed combinations. "auto" tries
+        one block of all class variables, if they have at most 1,024 combinations, and blocks of the pairs with the
+        strongest arcs, at most three; each costs another fit, and is kept if held-out rows gain more than the guard.
     guard : float, default=2.0
         With held-out criteria, parents are accepted only if they gain more than this many standard errors, and more
         than half the square of this number in nats. 0 switches the guard off.
@@ -140,18 +140,21 @@ class GBNC(MultiDimensionalClassifier):
     experts_ : dict
         Class variable -> list of `pmdc.experts.ExpertScore`: the name of each expert that was tried, its held-out
         log-loss alone (NaN if it was dropped after a third of the rows), and whether it is used.
+    blocks_ : list of lists of str
+        The blocks of several class variables. In `scores_`, `C_` and `experts_` the name of a block is that of its
+        members, joined by " + ".
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
-        have the attributes ``conditioning`` ("partition" or "input") and ``strength``, the arc strength: the score lost
-        without the edge, at least 0. If the parent set without it was not scored, the largest subset that was scored
-        with and without it is used; an edge without such a subset has no strength.
+        have the attributes ``conditioning`` ("partition", "input", or "block" within a block) and ``strength``, the
+        arc strength: the score lost without the edge, at least 0. If the parent set without it was not scored, the
+        largest subset that was scored with and without it is used; an edge without such a subset has no strength.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status and seconds.
     scores_ : dict
         Class variable -> {frozenset of parents: score}, the best accepted family of each parent set, or the best of
         all if none was accepted.
     conditioning_ : dict
-        Class variable -> {parent: "partition" or "input"}.
+        Class variable -> {parent: "partition", "input" or "block"}.
     C_ : dict
         Class variable -> chosen C, if the estimator is ``Logistic(C="auto")``.
     n_features_in_ : int
@@ -190,6 +193,7 @@ class GBNC(MultiDimensionalClassifier):
         loss: LossLike = "hamming",
         criterion: str | criteria.Penalty = "auto",
         conditioning: str = "auto",
+        blocks: Any = None,
         guard: float = 2.0,
         cv: Any = 5,
         prune: str | None = "lemma",
@@ -215,6 +219,7 @@ class GBNC(MultiDimensionalClassifier):
         self.loss = loss
         self.criterion = criterion
         self.conditioning = conditioning
+        self.blocks = blocks
         self.guard = guard
         self.cv = cv
         self.prune = prune
@@ -279,109 +284,43 @@ class GBNC(MultiDimensionalClassifier):
         """
         other = copy(self)
         rows = other._read_training(X, y, None)
-        rules = other._rules()
+        rules = configure(other, rows, Blocks.of([], rows)).rules
         if self.conditioning == "partition":
             return plan(rules, rows.sizes, len(rows))
         return Plan(sum(rule.classes_alone().count() for rule in rules), None)
 
     def _learn(self, rows: TrainingRows) -> None:
-        settings = self._settings(rows)
-        if any(settings.recipes):
-            settings.log(f"experts: {self._plan_experts(rows)}")
-        self._publish(learn_network(rows, settings))
+        blocks, settings, learned = learn_blocks(self, rows)
+        self._publish(blocks, settings.names, learned)
         settings.log(f"structure: {self.structure_}")
 
-    def _names(self) -> list[str]:
-        """Return the names of all nodes: class variables, then discrete features."""
-        return [*self.class_table_.names, *self.feature_table_.discrete_names]
-
-    def _rules(self) -> list[ParentRules]:
-        table = self.feature_table_
-        rules = parent_rules(
-            self.class_table_.names,
-            table.discrete_names,
-            [table.names[i] for i in table.continuous],
-            self.max_parents,
-            self.max_discrete_parents,
-            self.required_edges,
-            self.forbidden_edges,
-            inputs=self.conditioning != "partition",
-        )
-        n_classes = len(rules)
-        return [  # experts have seen the discrete features, which are parents then only if they are required
-            rule if experts is None else rule.keep(tuple(v for v in rule.optional if v < n_classes))
-            for rule, experts in zip(rules, self._by_class("experts"), strict=True)
-        ]
-
-    def _settings(self, rows: TrainingRows) -> Settings:
-        own = ("rules", "names", "estimators", "recipes", "n_folds", "refit")
-        given = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if name not in own}
-        plan = self._plan_experts(rows)
-        return Settings(
-            rules=self._rules(),
-            names=self._names(),
-            estimators=self._by_class("estimator"),
-            recipes=[self._recipes(one, plan, rows.weighted) for one in self._by_class("experts")],
-            n_folds=plan.n_folds,
-            refit=plan.refit,
-            **given,
-        )
-
-    def _plan_experts(self, rows: TrainingRows) -> ExpertPlan:
-        n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
-        refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[self.expert_models]
-        return plan_experts(len(rows), n_features, rows.class_sizes, refit)
-
-    def _by_class(self, parameter: str) -> list[Any]:
-        """Return `estimator` or `experts` of each class variable."""
-        given, names = getattr(self, parameter), self.class_table_.names
-        default = "auto" if parameter == "experts" else None
-        values = [given] * len(names)
-        if isinstance(given, Mapping):
-            unknown = [name for name in given if name not in names]
-            if unknown:
-                raise ValueError(
-                    f"{parameter} names {unknown[0]!r}, which is not a class variable; they are {shorten(list(names))}."
-                )
-            values = [given.get(name, default) for name in names]
-        if parameter == "experts":
-            values = [
-                None if isinstance(value, str) and estimator is not None else value
-                for value, estimator in zip(values, self._by_class("estimator"), strict=True)
-            ]
-        return values
-
-    @staticmethod
-    def _recipes(experts: Any, plan: ExpertPlan, weighted: bool) -> list[Recipe]:
-        if experts is None or plan.n_folds < 2:  # no model can be without the only row
-            return []
-        if isinstance(experts, str):
-            return list(plan.recipes)
-        for classifier in experts:
-            check_classifier(classifier, weighted)
-        return user_recipes(experts)
-
-    def _publish(self, learned: LearnedNetwork) -> None:
-        """Set the fitted attributes, by name."""
-        names, n_classes = self._names(), len(learned.families)
+    def _publish(self, blocks: Blocks, names: Sequence[str], learned: LearnedNetwork) -> None:
+        """Set the fitted attributes, by name; `names` are those of blocks, then of discrete features."""
+        class_names, n_blocks = self.class_table_.names, len(learned.families)
         self._network = learned.network
+        self._blocks = blocks
         self._junction_tree = learned.junction_tree
+        self.blocks_ = [[class_names[k] for k in block] for block in blocks.members if len(block) > 1]
         self.scores_ = named_scores(learned.tables, learned.accepted, names)
-        self.conditioning_ = named_conditioning(learned.families, names)
-        self.graph_ = named_graph(learned.families, learned.arc_strengths, names)
+        self.graph_ = blocks.named_graph(
+            named_graph(learned.families, learned.arc_strengths, names), class_names, names[:n_blocks]
+        )
+        self.conditioning_ = conditioning_of(self.graph_, class_names)
         self.experts_ = dict(zip(names, learned.experts, strict=False))
         if learned.C is not None:
             self.C_ = {
-                names[child]: C[bool(family.classes(n_classes))]
+                names[child]: C[bool(family.classes(n_blocks))]
                 for child, (family, C) in enumerate(zip(learned.families, learned.C, strict=True))
                 if C is not None
             }
         structure, limits = learned.structure, " and ".join(learned.limits)
-        self.structure_ = replace(
-            structure,
-            parents={name: frozenset(parents) for name, parents in self.conditioning_.items()},
-            status=f"{structure.status} over {limits}" if limits else structure.status,
-        )
+        status = f"{structure.status} over {limits}" if limits else structure.status
+        experts = learned.network.experts
+        extended = 0 if experts is None else sum(given is not None for given in experts.given_parents)
+        if extended:
+            status += f"; then experts given the parents for {extended} class variable{'s' * (extended > 1)}"
+        parents = {name: frozenset(own) for name, own in self.conditioning_.items()}
+        self.structure_ = replace(structure, parents=parents, status=status)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -426,12 +365,14 @@ class GBNC(MultiDimensionalClassifier):
     # Predicting ----------------------------------------------------------------------------------------------
 
     def _distribution(self, features: Features) -> JointDistribution:
-        return JointDistribution(
-            self.class_table_, self._network.class_parents, self._network.tables(features), self._junction_tree
-        )
+        parents = self._network.class_parents
+        tables = self._blocks.split(self._network.tables(features), parents)
+        return JointDistribution(self.class_table_, self._blocks.class_parents(parents), tables, self._junction_tree)
 
     def _cells_per_row(self) -> int:
-        return self._network.cells_per_row
+        sizes = self.class_table_.sizes
+        parents = self._blocks.class_parents(self._network.class_parents)
+        return sum(math.prod(sizes[p] for p in (k, *own)) for k, own in enumerate(parents))
 
     def _unseen_answer(self) -> str:
         if self.backoff == "parents":
@@ -455,5 +396,5 @@ class GBNC(MultiDimensionalClassifier):
     def _used_discrete(self) -> list[int]:
         if self._network.experts is not None:
             return super()._used_discrete()
-        n_classes = len(self.class_table_.names)
-        return sorted({p - n_classes for node in self._network.nodes for p in node.parents if p >= n_classes})
+        n_nodes = len(self._network.nodes)
+        return sorted({p - n_nodes for node in self._network.nodes for p in node.parents if p >= n_nodes})

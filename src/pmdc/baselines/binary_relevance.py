@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pmdc.baselines.base import Baseline, no_codes
+from pmdc.baselines.calibration import Calibrated
 from pmdc.inference import JointDistribution
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
@@ -22,6 +23,9 @@ class BinaryRelevance(Baseline):
         None is ``pmdc.learners.Logistic(C="auto")``.
     loss : {"hamming", "subset"}, default="hamming"
         The loss that `predict` minimises; for independent class variables both have the same optimum.
+    calibrate : bool, default=False
+        Whether the log-probabilities of each class variable are divided by a temperature, which minimises the log-loss
+        of out-of-fold probabilities (three folds): better probabilities for about three times the work.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
@@ -29,6 +33,8 @@ class BinaryRelevance(Baseline):
     Attributes
     ----------
     classes_ : list of arrays, or one array for 1-D y
+    temperatures_ : dict of str to float
+        The temperature of each class variable; empty without `calibrate`.
 
     Examples
     --------
@@ -41,10 +47,12 @@ class BinaryRelevance(Baseline):
 
     def _learn(self, rows: TrainingRows) -> None:
         self._models = [self.fit_target(rows, k, rows.classes[:, k], size) for k, size in enumerate(rows.class_sizes)]
+        models = enumerate(model for model, _ in self._models)
+        self.temperatures_ = self.named({k: one.temperature for k, one in models if isinstance(one, Calibrated)})
 
     def _own_graph(self) -> networkx.DiGraph:
         return self._graph_of([], "all features are inputs of every class variable")
 
     def _distribution(self, features: Features) -> JointDistribution:
-        tables = [node.log_proba(prepare(features), no_codes(len(features))) for node, prepare in self._models]
+        tables = [model.log_proba(prepare(features), no_codes(len(features))) for model, prepare in self._models]
         return JointDistribution(self.class_table_, [()] * len(tables), tables)

@@ -46,6 +46,10 @@ class ChainEnsemble(Baseline):
         If there are too many outcomes to enumerate: estimate marginals and entropy from this many samples per row
         (the standard error of a probability p is sqrt(p (1 - p) / n_samples)), and take the most probable outcome
         among them. None raises an error instead.
+    calibrate : bool, default=False
+        Whether the log-probabilities of each class variable are divided by a temperature, which minimises the log-loss
+        of out-of-fold probabilities (three folds). To limit the work, temperatures are found in the first chain only
+        (with `bootstrap`, in one more chain of all rows) and shared by all chains.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
@@ -56,6 +60,8 @@ class ChainEnsemble(Baseline):
     classes_ : list of arrays, or one array for 1-D y
     orders_ : list of lists of str
         The class variables in the order of each chain.
+    temperatures_ : dict of str to float
+        The temperature of each class variable; empty without `calibrate`.
 
     Examples
     --------
@@ -79,10 +85,13 @@ class ChainEnsemble(Baseline):
         bootstrap: bool = False,
         loss: LossLike = "vote",
         n_samples: int | None = None,
+        calibrate: bool = False,
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):
-        super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
+        super().__init__(
+            estimator, loss=loss, calibrate=calibrate, discrete_features=discrete_features, random_state=random_state
+        )
         self.n_chains = n_chains
         self.bootstrap = bootstrap
         self.n_samples = n_samples
@@ -97,14 +106,19 @@ class ChainEnsemble(Baseline):
         random = check_random_state(self.random_state)
         n, n_variables = rows.classes.shape
         self._chains: list[Chain] = []
+        temperatures: dict[int, float] = {}
         for _ in range(self.n_chains):
             order = tuple(int(k) for k in random.permutation(n_variables))
             sample = rows
             if self.bootstrap:
                 counts = np.bincount(random.randint(n, size=n), minlength=n)
                 sample = replace(rows, weights=rows.weights * counts, weighted=True).take(np.flatnonzero(counts))
-            self._chains.append(fit_chain(self, order, sample))
+            if self.bootstrap and self.calibrate and not temperatures:  # copies of a row would be in several folds
+                temperatures = fit_chain(self, order, rows).temperatures
+            self._chains.append(fit_chain(self, order, sample, temperatures))
+            temperatures = temperatures or self._chains[0].temperatures
         self._sampling_seed = int(random.randint(np.iinfo(np.int32).max))
+        self.temperatures_ = self.named(temperatures)
         self.orders_ = [[self.class_table_.names[k] for k in chain.order] for chain in self._chains]
 
     def _own_graph(self) -> networkx.DiGraph:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc.baselines.base import Baseline, no_codes
+from pmdc.baselines.calibration import Calibrated
 from pmdc.decisions.decide import LossLike
 from pmdc.inference import OutcomeDistribution
 from pmdc.table.features import Features
@@ -28,6 +29,9 @@ class ClassPowerset(Baseline):
         None is ``pmdc.learners.Logistic(C="auto")``.
     loss : {"hamming", "subset"}, default="subset"
         The loss that `predict` minimises.
+    calibrate : bool, default=False
+        Whether the log-probabilities of the outcomes are divided by a temperature, which minimises the log-loss of
+        out-of-fold probabilities (three folds): better probabilities for about three times the work.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
@@ -35,6 +39,8 @@ class ClassPowerset(Baseline):
     Attributes
     ----------
     classes_ : list of arrays, or one array for 1-D y
+    temperature_ : float or None
+        The temperature of the outcomes; None without `calibrate`.
 
     Examples
     --------
@@ -50,14 +56,18 @@ class ClassPowerset(Baseline):
         estimator: Any = None,
         *,
         loss: LossLike = "subset",
+        calibrate: bool = False,
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):
-        super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
+        super().__init__(
+            estimator, loss=loss, calibrate=calibrate, discrete_features=discrete_features, random_state=random_state
+        )
 
     def _learn(self, rows: TrainingRows) -> None:
         self._outcomes, outcome = np.unique(rows.classes, axis=0, return_inverse=True)
         self._model = self.fit_target(rows, 0, outcome.ravel(), len(self._outcomes))
+        self.temperature_ = self._model[0].temperature if isinstance(self._model[0], Calibrated) else None
         unseen = math.prod(rows.class_sizes) - len(self._outcomes)
         self._rest = 1.0 / (1.0 + float(rows.weights.sum())) if unseen else 0.0
 
@@ -71,6 +81,6 @@ class ClassPowerset(Baseline):
         return len(self._outcomes)
 
     def _distribution(self, features: Features) -> OutcomeDistribution:
-        node, prepare = self._model
-        log_p = node.log_proba(prepare(features), no_codes(len(features))) + math.log1p(-self._rest)
+        model, prepare = self._model
+        log_p = model.log_proba(prepare(features), no_codes(len(features))) + math.log1p(-self._rest)
         return OutcomeDistribution(self.class_table_, self._outcomes, log_p, np.full(len(features), self._rest))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count
-from pmdc.baselines.base import Baseline, no_codes
+from pmdc.baselines.base import Baseline, TargetModel, no_codes
+from pmdc.baselines.calibration import Calibrated
 from pmdc.decisions.decide import LossLike
 from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
 from pmdc.learners.protocols import Preparation
-from pmdc.network.network import Node
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
@@ -51,6 +51,9 @@ class ClassifierChain(Baseline):
     loss : {"greedy", "hamming", "subset"}, default="greedy"
         "greedy" takes the most probable state of each class variable given the predictions before it, as is usual for
         classifier chains; it minimises no loss. The others are Bayes-optimal; they enumerate all outcomes.
+    calibrate : bool, default=False
+        Whether the log-probabilities of each class variable are divided by a temperature, which minimises the log-loss
+        of out-of-fold probabilities (three folds): better probabilities for about three times the work.
     discrete_features : "from_dtype", None or list, default="from_dtype"
         As in `GBNC`.
     random_state : int, RandomState or None, default=None
@@ -60,6 +63,8 @@ class ClassifierChain(Baseline):
     classes_ : list of arrays, or one array for 1-D y
     order_ : list of str
         The class variables in the order of the chain. Predictions always have the order of Y.
+    temperatures_ : dict of str to float
+        The temperature of each class variable; empty without `calibrate`.
 
     Examples
     --------
@@ -80,10 +85,13 @@ class ClassifierChain(Baseline):
         validation_size: float = 0.2,
         order_loss: str = "hamming",
         loss: LossLike = "greedy",
+        calibrate: bool = False,
         discrete_features: Any = "from_dtype",
         random_state: Any = None,
     ):
-        super().__init__(estimator, loss=loss, discrete_features=discrete_features, random_state=random_state)
+        super().__init__(
+            estimator, loss=loss, calibrate=calibrate, discrete_features=discrete_features, random_state=random_state
+        )
         self.order = order
         self.n_orders = n_orders
         self.validation_size = validation_size
@@ -104,6 +112,7 @@ class ClassifierChain(Baseline):
         order = self._choose_order(rows)
         self._chain = fit_chain(self, order, rows)
         self.order_ = [self.class_table_.names[k] for k in order]
+        self.temperatures_ = self.named(self._chain.temperatures)
 
     def _choose_order(self, rows: TrainingRows) -> tuple[int, ...]:
         given = tuple(range(len(self.class_table_.names)))
@@ -134,8 +143,9 @@ class ClassifierChain(Baseline):
         halves = train_test_split(np.arange(len(rows)), test_size=self.validation_size, random_state=random)
         train, test = map(rows.take, halves)
         losses = []
+        plain = dict.fromkeys(range(rows.classes.shape[1]), 1.0)  # a temperature does not change greedy predictions
         for order in dict.fromkeys(orders):
-            wrong = fit_chain(self, order, train).greedy(test.features) != test.classes
+            wrong = fit_chain(self, order, train, plain).greedy(test.features) != test.classes
             losses.append((np.average(_ROW_LOSSES[self.order_loss](wrong), weights=test.weights), order))
         return min(losses, key=lambda pair: pair[0])[1]  # the first of equals: the given order is preferred
 
@@ -161,14 +171,20 @@ class ClassifierChain(Baseline):
 class Chain:
     """The fitted links of a chain, in its order."""
 
-    def __init__(self, order: tuple[int, ...], links: Sequence[tuple[Node, Preparation]], sizes: Sequence[int]):
+    def __init__(self, order: tuple[int, ...], links: Sequence[tuple[TargetModel, Preparation]], sizes: Sequence[int]):
         self.order, self.links, self.sizes = order, links, sizes
+
+    @property
+    def temperatures(self) -> dict[int, float]:
+        """The temperatures of calibrated class variables."""
+        pairs = zip(self.order, self.links, strict=True)
+        return {k: model.temperature for k, (model, _) in pairs if isinstance(model, Calibrated)}
 
     def log_proba(self, place: int, inputs: Features, codes: Codes) -> Floats:
         """Return log P(class variable at `place` | x, those before it), whose states are in `codes`."""
-        node, prepare = self.links[place]
+        model, prepare = self.links[place]
         prepared = prepare(inputs.with_discrete(codes[:, self.order[:place]]))
-        return node.log_proba(prepared, no_codes(len(inputs)))
+        return model.log_proba(prepared, no_codes(len(inputs)))
 
     def greedy(self, inputs: Features) -> Codes:
         """Predict the most probable state of each class variable given the predictions before it."""
@@ -178,10 +194,13 @@ class Chain:
         return codes
 
 
-def fit_chain(owner: Baseline, order: tuple[int, ...], rows: TrainingRows) -> Chain:
-    """Fit the links of a chain with the estimator of `owner`."""
+def fit_chain(
+    owner: Baseline, order: tuple[int, ...], rows: TrainingRows, temperatures: Mapping[int, float] | None = None
+) -> Chain:
+    """Fit the links of a chain with the estimator of `owner`; `temperatures` are those of known class variables."""
+    known = temperatures or {}
     links = [
-        owner.fit_target(rows, k, rows.classes[:, k], rows.class_sizes[k], order[:place])
+        owner.fit_target(rows, k, rows.classes[:, k], rows.class_sizes[k], order[:place], known.get(k))
         for place, k in enumerate(order)
     ]
     return Chain(order, links, rows.class_sizes)

@@ -125,11 +125,13 @@ def fit(
         ),
     ] = None,
     estimator: Annotated[
-        Literal["logistic", "naive-bayes", "forest", "boosting"],
+        Literal["auto", "logistic", "naive-bayes", "forest", "boosting"],
         typer.Option(
-            metavar="NAME", help="Local models: logistic, naive-bayes, forest or boosting.", rich_help_panel=_LEARNING
+            metavar="NAME",
+            help="Local models: auto (on strong experts), logistic, naive-bayes, forest or boosting.",
+            rich_help_panel=_LEARNING,
         ),
-    ] = "logistic",
+    ] = "auto",
     criterion: Annotated[
         Literal["auto", "loo", "cv", "bic", "bic-full", "aic", "cll"],
         typer.Option(
@@ -365,7 +367,7 @@ def demo(
 def benchmark(
     sets: Annotated[str, typer.Option(help="all, or names or paths of table files, separated by commas.")] = "all",
     methods: Annotated[
-        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput.")
+        str, typer.Option(help="all, or some of GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput, RF, ET.")
     ] = "all",
     estimators: Annotated[str, typer.Option(help="Some of logistic, naive-bayes, forest, boosting.")] = "naive-bayes",
     folds: Annotated[int, typer.Option(help="Number of folds of the cross-validation.")] = 10,

@@ -79,7 +79,8 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
     if output.exists() and not output.is_file():
         raise BadInput(f"-o {output} is not a regular file: give another name, such as model.skops.")
     criterion, estimator = settings.criterion, settings.estimator
-    possible = {"loo": ["naive-bayes"], "bic-full": ["logistic", "naive-bayes"]}.get(criterion, [estimator])
+    able = {"loo": ["auto", "naive-bayes"], "bic-full": ["auto", "logistic", "naive-bayes"]}
+    possible = able.get(criterion, [estimator])
     if estimator not in possible:
         works = f"--criterion {criterion} works only with --estimator {' or '.join(possible)}"
         raise BadInput(f"{works}: use --criterion cv.")
@@ -95,7 +96,7 @@ def _model(settings: Settings, bar: Any) -> Any:
     from pmdc.classifier import GBNC
 
     estimator = None
-    if settings.estimator != "logistic":
+    if settings.estimator != "auto":
         from pmdc.evaluation.methods import ESTIMATORS
 
         estimator = ESTIMATORS[settings.estimator]()

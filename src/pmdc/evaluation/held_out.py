@@ -73,11 +73,27 @@ class HeldOut:
         return binned_calibration_error(self.confidence[decision], right, 10, np.ones(len(right)))
 
 
-def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("hamming", "subset")) -> HeldOut:
+def evaluate(
+    classifier: Any,
+    X: Any,
+    Y: Any,
+    decisions: Sequence[Decision] = ("hamming", "subset"),
+    marginals: bool = True,
+) -> HeldOut:
     """Compute predictions and probabilities for rows whose outcomes are known.
 
-    The classifier is one of this library, or has at least `predict`, `predict_proba` and ``class_table_``. Decisions
-    "hamming" and "subset" are taken from the joint distribution, others from `predict`.
+    Parameters
+    ----------
+    classifier : classifier of this library, or with at least `predict`, `predict_proba` and ``class_table_``
+    X, Y : tables
+    decisions : sequence of str or None
+        "hamming" and "subset" are taken from the joint distribution, others from `predict`.
+    marginals : bool, default=True
+        False omits the marginals, which a chain computes by enumerating all outcomes, unless a decision needs them.
+
+    Returns
+    -------
+    HeldOut
 
     Examples
     --------
@@ -91,9 +107,10 @@ def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("
     """
     truth = classifier.class_table_.encode(Y, unknown="mark")
     parts = [
-        _evaluate_batch(classifier, take_rows(X, rows), truth[rows], decisions) for rows in row_batches(len(truth))
+        _evaluate_batch(classifier, take_rows(X, rows), truth[rows], decisions, marginals)
+        for rows in row_batches(len(truth))
     ]
-    marginals = [part.marginals for part in parts if part.marginals is not None]
+    found = [part.marginals for part in parts if part.marginals is not None]
     log_prob = [part.log_prob for part in parts if part.log_prob is not None]
     return HeldOut(
         list(classifier.class_table_.names),
@@ -101,21 +118,23 @@ def evaluate(classifier: Any, X: Any, Y: Any, decisions: Sequence[Decision] = ("
         {decision: np.concatenate([part.predicted[decision] for part in parts]) for decision in decisions},
         {decision: np.concatenate([part.confidence[decision] for part in parts]) for decision in parts[0].confidence},
         np.concatenate(log_prob) if log_prob else None,
-        None if parts[0].no_marginals else [np.concatenate(arrays) for arrays in zip(*marginals, strict=True)],
+        None if parts[0].no_marginals else [np.concatenate(arrays) for arrays in zip(*found, strict=True)],
         parts[0].no_marginals,
     )
 
 
-def _evaluate_batch(classifier: Any, X: Any, truth: Codes, decisions: Sequence[Decision]) -> HeldOut:
+def _evaluate_batch(
+    classifier: Any, X: Any, truth: Codes, decisions: Sequence[Decision], with_marginals: bool
+) -> HeldOut:
     table = classifier.class_table_
     if not hasattr(classifier, "predict_joint"):
         predicted = {decision: table.encode(_predict(classifier, X, decision)) for decision in decisions}
         return HeldOut(table.names, truth, predicted, {}, None, classifier.predict_proba(X))
     joint = classifier.predict_joint(X)
     marginals: list[Floats] = []
-    no_marginals = ""
+    no_marginals = "" if with_marginals or "hamming" in decisions else "not computed"
     try:
-        marginals = joint.marginals()
+        marginals = [] if no_marginals else joint.marginals()
     except ValueError as error:  # a chain with too many outcomes
         if "hamming" in decisions:
             raise

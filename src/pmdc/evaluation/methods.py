@@ -10,7 +10,11 @@ for each loss is fitted twice. Each family builds classifiers from an estimator 
   the best for each loss fitted again on all of them;
 - ECC: an ensemble of 10 chains, by vote;
 - MultiOutput: scikit-learn's `MultiOutputClassifier`, with indicators for discrete features (none for `NaiveBayes`,
-  which handles discrete features itself).
+  which handles discrete features itself);
+- RF-marginal, RF-joint, ET-marginal, ET-joint: one multi-output random forest, or extra trees, of scikit-learn on all
+  class variables, with indicators for discrete features, whatever the estimator is. The joint distribution is the
+  product of the marginals, with decisions for the Hamming loss, or the votes of the trees for whole outcomes, with
+  decisions for the subset 0/1 loss (`pmdc.evaluation.forests`).
 """
 
 from __future__ import annotations
@@ -21,15 +25,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
+from pmdc.evaluation.forests import MultiOutputForest, discrete_as_indicators
 from pmdc.learners import Logistic, NaiveBayes, default_estimator
 from pmdc.table.classes import ClassTable
 
@@ -77,9 +81,7 @@ class PlainMultiOutput(BaseEstimator):
         self.class_table_ = ClassTable.fit(y)
         steps: list[Any] = [MultiOutputClassifier(self.estimator)]
         if not isinstance(self.estimator, NaiveBayes):
-            encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-            discrete = make_column_selector(dtype_exclude="number")
-            steps.insert(0, make_column_transformer((encoder, discrete), remainder="passthrough"))
+            steps.insert(0, discrete_as_indicators())
         self._pipeline = make_pipeline(*steps)
         self._pipeline.fit(X, self.class_table_.encode(y))
         self.classes_ = self.class_table_.states
@@ -108,6 +110,13 @@ def _multi_output(estimator: BaseEstimator, seed: int, max_candidates: int) -> M
     return {"sklearn": PlainMultiOutput(estimator)}
 
 
+def _forest(name: str, kind: type[BaseEstimator]) -> Family:
+    def build(estimator: BaseEstimator, seed: int, max_candidates: int) -> Mapping[str, Any]:
+        return {joint: MultiOutputForest(kind(random_state=seed), joint) for joint in ("marginal", "votes")}
+
+    return Family({f"{name}-marginal": ("marginal", "hamming"), f"{name}-joint": ("votes", "subset")}, build)
+
+
 FAMILIES: dict[str, Family] = {
     "GBNC": Family({"GBNC-H": ("gbnc", "hamming"), "GBNC-S": ("gbnc", "subset")}, _gbnc),
     "GBNC-paper": Family({"GBNC-paper-H": ("gbnc", "hamming"), "GBNC-paper-S": ("gbnc", "subset")}, _gbnc_paper),
@@ -116,4 +125,6 @@ FAMILIES: dict[str, Family] = {
     "ECC": Family({"ECC": ("ecc", "vote")}, lambda e, seed, _: {"ecc": ChainEnsemble(e, random_state=seed)}),
     "CP": Family({"CP": ("cp", "subset")}, lambda e, seed, _: {"cp": ClassPowerset(e, random_state=seed)}),
     "MultiOutput": Family({"MultiOutput": ("sklearn", None)}, _multi_output),
+    "RF": _forest("RF", RandomForestClassifier),
+    "ET": _forest("ET", ExtraTreesClassifier),
 }

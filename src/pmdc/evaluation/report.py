@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 METHODS = {
-    "hamming_loss": ("GBNC-H", "GBNC-paper-H", "BR", "CC-H", "ECC", "CP", "MultiOutput"),
-    "subset_loss": ("GBNC-S", "GBNC-paper-S", "BR", "CC-S", "ECC", "CP", "MultiOutput"),
-    "joint_log_loss": ("GBNC-H", "GBNC-paper-H", "BR", "CC-H", "ECC", "CP"),
+    "hamming_loss": ("GBNC-H", "GBNC-paper-H", "BR", "CC-H", "ECC", "CP", "MultiOutput", "RF-marginal", "ET-marginal"),
+    "subset_loss": ("GBNC-S", "GBNC-paper-S", "BR", "CC-S", "ECC", "CP", "MultiOutput", "RF-joint", "ET-joint"),
+    "joint_log_loss": ("GBNC-H", "GBNC-paper-H", "BR", "CC-H", "ECC", "CP", "RF-joint", "ET-joint"),
 }
 """The methods in the table of each measure; the others are compared with the first one."""
 

@@ -81,7 +81,7 @@ def benchmark(
         Names of benchmark tables, or paths of table files (CSV, Parquet, Excel; then `classes` names their class
         variables).
     methods : list of str, default=None
-        Families of methods: GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput. None is all of them.
+        Families of methods: GBNC, GBNC-paper, BR, CC, ECC, CP, MultiOutput, RF, ET. None is all of them.
     estimators : list of str
         Local models: logistic, naive-bayes, forest, boosting.
     n_folds : int, default=10

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pmdc._support.arrays import Floats
+from pmdc._support.arrays import Codes, Floats
 from pmdc.experts.members import BoostingMember, ClassifierMember, ForestMember, Member, mean_proba
 from pmdc.experts.trees import TreeEnsemble
-from pmdc.learners.inputs import Indicators
+from pmdc.learners.fitted import is_affine
+from pmdc.learners.inputs import Indicators, one_hot
 from pmdc.table.features import Features
 
 
@@ -81,6 +82,47 @@ class Expert:
 
 
 @dataclass(frozen=True)
+class ConditionalExperts:
+    """Experts of one class variable on the features and its parents (`given_parents`).
+
+    Attributes
+    ----------
+    parents : tuple of int
+        Class variables.
+    sizes : tuple of int
+        Their numbers of states.
+    experts : tuple of Expert
+        Their inputs are the features, then the indicators of the parents.
+    """
+
+    parents: tuple[int, ...]
+    sizes: tuple[int, ...]
+    experts: tuple[Expert, ...]
+
+    def __call__(self, X: Floats, codes: Codes) -> Floats:
+        """Return the features of rows with these states of the parents, shape (n, n_experts * n_states)."""
+        inputs = np.ascontiguousarray(np.hstack([X, one_hot(codes, self.sizes)]))
+        return np.hstack([log_features(mean_proba(e.members, inputs), e.smoothing[0]) for e in self.experts])
+
+    def consistent(self, n_inputs: int, child: int, class_sizes: Sequence[int]) -> bool:
+        """Return whether experts read from a file fit the table."""
+        return (
+            len(self.parents) == len(self.sizes)
+            and all(
+                type(p) is int and 0 <= p < len(class_sizes) and class_sizes[p] == size
+                for p, size in zip(self.parents, self.sizes, strict=True)
+            )
+            and all(
+                type(expert) is Expert
+                and expert.targets == (child,)
+                and expert.consistent(n_inputs + sum(self.sizes), class_sizes)
+                and expert.members[0].width == class_sizes[child]
+                for expert in self.experts
+            )
+        )
+
+
+@dataclass(frozen=True)
 class ExpertFeatures:
     """Computes the expert features of new rows.
 
@@ -91,21 +133,37 @@ class ExpertFeatures:
     experts : tuple of Expert
     order : tuple of tuples of int
         For each class variable, the numbers of its experts in `experts`; empty if it has none.
+    given_parents : tuple of ConditionalExperts or None
+        For each class variable, its experts on the features and its parents, if it has any.
     """
 
     prepare: Indicators
     experts: tuple[Expert, ...]
     order: tuple[tuple[int, ...], ...]
+    given_parents: tuple[ConditionalExperts | None, ...] = ()
+
+    def conditional(self, child: int) -> ConditionalExperts | None:
+        return self.given_parents[child] if self.given_parents else None
+
+    def width(self, child: int) -> int:
+        """Return the number of experts of a class variable."""
+        given = self.conditional(child)
+        return len(self.order[child]) + (0 if given is None else len(given.experts))
 
     def consistent(self, n_continuous: int, feature_sizes: Sequence[int], class_sizes: Sequence[int]) -> bool:
         """Return whether experts read from a file fit the table and each other, before any of them is evaluated."""
         n_inputs = n_continuous + sum(feature_sizes)
         return (
             type(self.prepare) is Indicators
-            and self.prepare.affine is None
+            and (self.prepare.affine is None or _is_affine(self.prepare.affine, n_inputs))
             and list(self.prepare.sizes) == list(feature_sizes)
             and len(self.order) == len(class_sizes)
             and all(type(expert) is Expert and expert.consistent(n_inputs, class_sizes) for expert in self.experts)
+            and len(self.given_parents) in (0, len(class_sizes))
+            and all(
+                own is None or (type(own) is ConditionalExperts and own.consistent(n_inputs, k, class_sizes))
+                for k, own in enumerate(self.given_parents)
+            )
             and all(
                 type(e) is int and 0 <= e < len(self.experts) and k in self.experts[e].targets
                 for k, order in enumerate(self.order)
@@ -113,9 +171,13 @@ class ExpertFeatures:
             )
         )
 
+    def inputs(self, features: Features) -> Floats:
+        """Return the features as the experts see them."""
+        return np.ascontiguousarray(self.prepare(features))
+
     def __call__(self, features: Features) -> list[Floats]:
-        """Return for each class variable an array (n, n_experts * n_states); without experts it has no columns."""
-        X = np.ascontiguousarray(self.prepare(features))
+        """Return the features of x alone for each class variable, shape (n, n_experts * n_states)."""
+        X = self.inputs(features)
         found: list[dict[int, Floats]] = []
         for expert in self.experts:
             proba = mean_proba(expert.members, X)
@@ -131,8 +193,17 @@ class ExpertFeatures:
         ]
 
 
+def _is_affine(affine: Any, n_columns: int) -> bool:
+    return (
+        is_affine(affine)
+        and affine.shift.shape == affine.width.shape == (n_columns,)
+        and bool(np.isfinite(affine.shift).all() and (affine.width > 0).all())
+    )
+
+
 EXPERT_TYPES: tuple[type, ...] = (
     ExpertFeatures,
+    ConditionalExperts,
     Expert,
     ExpertScore,
     ForestMember,

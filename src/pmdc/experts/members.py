@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.experts.trees import TreeEnsemble
+from pmdc.experts.trees import TreeEnsemble, concatenate
+from pmdc.learners.logistic import Logistic
+from pmdc.table.features import Features
 
 
 class Member(Protocol):
@@ -70,10 +72,6 @@ class BoostingMember:
     def proba(self, X: Floats) -> Floats:
         return _scatter(_softmax(self.trees.scores(X)), self.places, self.width)
 
-    @property
-    def n_iterations(self) -> int:
-        return len(self.trees.roots) // self.trees.n_outputs
-
     def first(self, n_iterations: int) -> BoostingMember:
         """Return the model after the first so many iterations."""
         return replace(self, trees=self.trees.first(n_iterations * self.trees.n_outputs))
@@ -108,15 +106,22 @@ class ClassifierMember:
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
             return _scatter(np.ones((len(X), 1)), self.places, self.width)
+        p = self._own_proba(X)
+        check_proba(self.classifier, p, len(X), len(self.places))
+        return _scatter(p, self.places, self.width)
+
+    def _own_proba(self, X: Floats) -> Floats:
+        if isinstance(self.classifier, Logistic):  # without the checks of a table, which take longer than the rest
+            models, prepare, _ = self.classifier.fitted_parts()
+            rows = Features(X, np.empty((len(X), 0), dtype=np.int64))
+            return np.exp(models.log_proba(prepare(rows), np.zeros(len(X), dtype=np.int64)))
         try:
-            p = np.asarray(self.classifier.predict_proba(X), dtype=float)
+            return np.asarray(self.classifier.predict_proba(X), dtype=float)
         except Exception as error:
             raise ValueError(
                 f"experts: {type(self.classifier).__name__}.predict_proba failed for {len(X)} rows "
                 f"({type(error).__name__}: {error}). Choose another classifier for `experts`, or experts=None."
             ) from error
-        check_proba(self.classifier, p, len(X), len(self.places))
-        return _scatter(p, self.places, self.width)
 
 
 def _are_places(member: Any) -> bool:
@@ -172,6 +177,20 @@ def _scatter(p: Floats, places: Codes, width: int) -> Floats:
     out = np.zeros((len(p), width))
     out[:, places] = p
     return out
+
+
+def join_members(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Return members with the same mean of probabilities: forests of equal size become one forest."""
+    forests = [member for member in members if isinstance(member, ForestMember)]
+    first = forests[0] if forests else None
+    if first is None or len(forests) < len(members):
+        return tuple(members)
+    if any(
+        not np.array_equal(forest.places, first.places) or len(forest.trees.roots) != len(first.trees.roots)
+        for forest in forests
+    ):
+        return tuple(members)
+    return (replace(first, trees=concatenate([forest.trees for forest in forests])),)
 
 
 def mean_proba(members: Sequence[Member], X: Floats) -> Floats:

@@ -21,10 +21,10 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
-from pmdc.experts.members import BoostingMember, Member
-from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
+from pmdc.experts.members import BoostingMember, Member, join_members
+from pmdc.experts.recipes import BoostingRecipe, ClassifierRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
-from pmdc.learners.inputs import Indicators
+from pmdc.learners.inputs import Affine, Indicators
 from pmdc.learners.tasks import root_task
 from pmdc.learners.validation import deal
 from pmdc.table.rows import TrainingRows
@@ -34,6 +34,9 @@ SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
 
 PILOT_SHARE = 0.3
 """The share of the rows on which expensive experts are tried first."""
+
+FEW_FOLDS = 3
+"""The number of folds of large tables."""
 
 MIN_GAIN = 1.0
 """Held-out log-likelihood, in nats, that an expert must add to the others."""
@@ -51,11 +54,16 @@ class FittedExperts(NamedTuple):
     features : ExpertFeatures
         Computes the features of new rows.
     scores : list of lists of ExpertScore
+    for_parents : list of lists of Recipe
+        For each class variable, the recipes that may be fitted again with its parents.
+    refit : bool
     """
 
     rows: list[Floats]
     features: ExpertFeatures
     scores: list[list[ExpertScore]]
+    for_parents: list[list[Recipe]]
+    refit: bool
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class _Data:
+class ExpertData:
     """What workers need."""
 
     X: Floats
@@ -80,13 +88,27 @@ class _Data:
 
 
 @dataclass
-class _Candidate:
-    """An expert of one class variable, on the folds fitted so far."""
+class Candidate:
+    """An expert on the folds fitted so far.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    targets : tuple of int
+        Its class variables.
+    members : dict
+        Fold -> the model without it.
+    proba : array of shape (n, states of the targets side by side)
+        Out-of-fold probabilities; NaN where no fold was fitted yet.
+    n_iterations : int or None
+        The iterations of boosting that are used.
+    """
 
     recipe: Recipe
     targets: tuple[int, ...]
     members: dict[int, Member]
-    proba: Floats  # (n, states of the targets side by side), NaN where no fold was fitted yet
+    proba: Floats
+    n_iterations: int | None = None
 
 
 def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
@@ -97,73 +119,89 @@ def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
     return dealt.fold[owner]
 
 
-def fit_experts(
-    rows: TrainingRows,
-    recipes: Sequence[Sequence[Recipe]],
-    n_folds: int,
-    refit: bool,
-    seed: int,
-    parallel: Parallel,
-) -> FittedExperts:
-    """Fit the experts of all class variables.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    recipes : for each class variable, its candidates; none for a class variable without experts
-    n_folds : int
-    refit : bool
-        As in `ExpertPlan`.
-    seed : int
-    parallel : function that runs ``work(chunk, *rest)`` for many chunks
-    """
-    prepare = Indicators(rows.feature_sizes)
-    X = np.ascontiguousarray(prepare(rows.features))
-    data = _Data(
-        X, rows.classes, rows.class_sizes, rows.weights if rows.weighted else None, expert_folds(rows, n_folds)
-    )
-    fitting = _Fitting(data, rows, recipes, n_folds, seed, parallel)
-    candidates = fitting.candidates()
-    chosen = [fitting.choose(k, candidates) for k in range(rows.n_classes)]
-    return fitting.collect(prepare, chosen, candidates, refit)
+def fit_experts(fits: ExpertFits, refit: bool) -> FittedExperts:
+    """Fit the experts of all class variables; `refit` as in `ExpertPlan`."""
+    candidates = fits.candidates()
+    chosen = [fits.choose(k, candidates) for k in range(len(fits.data.sizes))]
+    return fits.collect(chosen, candidates, refit)
 
 
 class _Chosen(NamedTuple):
     """The experts of one class variable: candidates, their smoothing and features, and the scores of all."""
 
-    candidates: list[_Candidate]
+    candidates: list[Candidate]
     smoothing: list[float]
     features: list[Floats]
     scores: list[ExpertScore]
 
 
 @dataclass
-class _Fitting:
-    """The steps of `fit_experts`."""
+class ExpertFits:
+    """Fits experts out of fold.
 
-    data: _Data
+    Attributes
+    ----------
+    data : ExpertData
+    rows : TrainingRows
+    prepare : Indicators
+        The features as the experts see them: discrete ones as indicators, and all standardised unless classifiers
+        were given, which see the numbers of the table.
+    recipes : for each class variable, its candidates; none for a class variable without experts
+    n_folds : int
+    seed : int
+    parallel : function that runs ``work(chunk, *rest)`` for many chunks
+    salt : tuple of int
+        Further numbers that random states depend on.
+    """
+
+    data: ExpertData
     rows: TrainingRows
+    prepare: Indicators
     recipes: Sequence[Sequence[Recipe]]
     n_folds: int
     seed: int
     parallel: Parallel
+    salt: tuple[int, ...] = ()
 
-    def candidates(self) -> list[_Candidate]:
+    @classmethod
+    def of(
+        cls, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]], n_folds: int, seed: int, parallel: Parallel
+    ) -> ExpertFits:
+        prepare = Indicators(rows.feature_sizes)
+        X = np.ascontiguousarray(prepare(rows.features))
+        if not any(isinstance(recipe, ClassifierRecipe) for own in recipes for recipe in own):
+            # Forests read single precision, in which large numbers with small differences would be equal.
+            prepare = Indicators(rows.feature_sizes, Affine.standard(X, rows.weights))
+            X = np.ascontiguousarray(prepare(rows.features))
+        weights = rows.weights if rows.weighted else None
+        data = ExpertData(X, rows.classes, rows.class_sizes, weights, expert_folds(rows, n_folds))
+        return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
+
+    def on(self, X: Floats, salt: tuple[int, ...]) -> ExpertFits:
+        """Return the same for other inputs of the same rows."""
+        return replace(self, data=replace(self.data, X=np.ascontiguousarray(X)), salt=salt)
+
+    @property
+    def pilots(self) -> range:
+        """The folds on which expensive experts are tried first."""
+        return range(max(1, round(PILOT_SHARE * self.n_folds)))
+
+    def candidate(self, recipe: Recipe, targets: tuple[int, ...]) -> Candidate:
+        return Candidate(recipe, targets, {}, self._empty(targets))
+
+    def candidates(self) -> list[Candidate]:
         """Return the experts that were fitted on all folds."""
         tell_phase("fitting experts")
         groups = self._groups()
-        cheap = [_Candidate(r, targets, {}, self._empty(targets)) for r, targets in groups if r.cheap]
-        self._run(cheap, range(self.n_folds))
-        dear = [_Candidate(r, targets, {}, self._empty(targets)) for r, targets in groups if not r.cheap]
+        cheap = [self.candidate(*group) for group in groups if group[0].cheap]
+        self.run(cheap, range(self.n_folds))
+        dear = [self.candidate(*group) for group in groups if not group[0].cheap]
         if dear:
             tell_phase("trying further experts")
-            pilots = range(max(1, round(PILOT_SHARE * self.n_folds)))
-            self._run(dear, pilots)
+            self.run(dear, self.pilots)
             dear = self._promising(dear, cheap)
             tell_phase("fitting further experts")
-            self._run(dear, range(len(pilots), self.n_folds))
-            for candidate in dear:
-                self._stop_early(candidate)
+            self.run(dear, range(len(self.pilots), self.n_folds))
         return [*cheap, *dear]
 
     def _groups(self) -> list[tuple[Recipe, tuple[int, ...]]]:
@@ -180,7 +218,7 @@ class _Fitting:
     def _empty(self, targets: Sequence[int]) -> Floats:
         return np.full((len(self.data.X), sum(self.data.sizes[k] for k in targets)), np.nan)
 
-    def _run(self, candidates: Sequence[_Candidate], folds: Sequence[int]) -> None:
+    def run(self, candidates: Sequence[Candidate], folds: Sequence[int]) -> None:
         """Fit candidates without each of some folds, and predict the rows of these folds."""
         jobs = [(c, Job(c.recipe, c.targets, fold, self._seed(c, fold))) for c in candidates for fold in folds]
         results = self.parallel(fit_member, [job for _, job in jobs], self.data)
@@ -188,19 +226,20 @@ class _Fitting:
             held = self.data.fold == job.fold
             candidate.members[job.fold] = member
             candidate.proba[held] = member.proba(self.data.X[held])
+        for candidate in candidates:
+            self.stop_early(candidate)
 
-    def _seed(self, candidate: _Candidate, fold: int) -> int:
+    def _seed(self, candidate: Candidate, fold: int) -> int:
         """Return a seed that depends on the job only."""
-        key = (*candidate.targets, len(candidate.targets), fold + 1)
+        key = (*candidate.targets, len(candidate.targets), fold + 1, *self.salt)
         name = sum(ord(letter) * 31**i for i, letter in enumerate(candidate.recipe.name)) % 2**31
         return int(np.random.SeedSequence(self.seed, spawn_key=(name, *key)).generate_state(1)[0] % 2**31)
 
-    def _promising(self, dear: Sequence[_Candidate], cheap: Sequence[_Candidate]) -> list[_Candidate]:
+    def _promising(self, dear: Sequence[Candidate], cheap: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that improve on the best forest in their pilot; of boosting, the better setting."""
-        kept: dict[tuple[int, str], tuple[float, _Candidate]] = {}
+        kept: dict[tuple[int, str], tuple[float, Candidate]] = {}
         for candidate in dear:
             k = candidate.targets[0]
-            self._stop_early(candidate)
             done = np.isfinite(candidate.proba[:, 0])
             own = self._log_proba(candidate, k, done)
             others = [self._log_proba(c, k, done) for c in cheap if k in c.targets]
@@ -214,7 +253,7 @@ class _Fitting:
                 kept[k, kind] = score, candidate
         return [candidate for _, candidate in kept.values()]
 
-    def _log_proba(self, candidate: _Candidate, k: int, done: Any) -> Floats:
+    def _log_proba(self, candidate: Candidate, k: int, done: Any) -> Floats:
         begin, end = columns_of(self.data.sizes, candidate.targets)[k]
         return log_features(candidate.proba[done, begin:end], 100.0)
 
@@ -228,7 +267,7 @@ class _Fitting:
             values.append(float(w @ (S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1)))))
         return max(values)
 
-    def _stop_early(self, candidate: _Candidate) -> None:
+    def stop_early(self, candidate: Candidate) -> None:
         """Keep the iterations of boosting with the best held-out log-likelihood over all folds fitted so far."""
         if not isinstance(candidate.recipe, BoostingRecipe):
             return
@@ -240,17 +279,17 @@ class _Fitting:
         for f, member in members.items():
             held = fold == f
             paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights[held]))
-        best = int(np.argmax(np.sum([path[: min(map(len, paths))] for path in paths], axis=0)))
+        candidate.n_iterations = int(np.argmax(np.sum(paths, axis=0))) + 1
         for f, member in members.items():
-            candidate.members[f] = shorter = member.first(best + 1)
-            candidate.proba[fold == f] = shorter.proba(self.data.X[fold == f])
+            held = fold == f
+            candidate.proba[held] = member.first(candidate.n_iterations).proba(self.data.X[held])
 
     # Choice --------------------------------------------------------------------------------------------------
 
-    def choose(self, k: int, candidates: Sequence[_Candidate]) -> _Chosen:
+    def choose(self, k: int, candidates: Sequence[Candidate]) -> _Chosen:
         """Choose the experts of a class variable: all, without those that gain too little, one by one."""
         own = [c for c in candidates if k in c.targets]
-        smoothed = [self._smooth(c, k) for c in own]
+        smoothed = [self.smooth(c, k) for c in own]
         alone = [self._held_out(k, [z]) for _, z in smoothed]
         picked = list(range(len(own)))
         best = self._total(self._held_out(k, [z for _, z in smoothed])) if own else 0.0
@@ -272,7 +311,7 @@ class _Fitting:
             [own[i] for i in picked], [smoothed[i][0] for i in picked], [smoothed[i][1] for i in picked], scores
         )
 
-    def _smooth(self, candidate: _Candidate, k: int) -> tuple[float, Floats]:
+    def smooth(self, candidate: Candidate, k: int) -> tuple[float, Floats]:
         """Return the best m and the features."""
         begin, end = columns_of(self.data.sizes, candidate.targets)[k]
         proba = candidate.proba[:, begin:end]
@@ -290,14 +329,9 @@ class _Fitting:
 
     # Result --------------------------------------------------------------------------------------------------
 
-    def collect(
-        self, prepare: Indicators, chosen: Sequence[_Chosen], candidates: Sequence[_Candidate], refit: bool
-    ) -> FittedExperts:
-        used = [c for c in candidates if any(c in own.candidates for own in chosen)]
-        if refit:
-            used_members = self._refit(used)
-        else:
-            used_members = [tuple(c.members[f] for f in sorted(c.members)) for c in used]
+    def collect(self, chosen: Sequence[_Chosen], candidates: Sequence[Candidate], refit: bool) -> FittedExperts:
+        used = [c for c in candidates if any(c is other for own in chosen for other in own.candidates)]
+        used_members = self._refit(used) if refit else [self.members(c, False) for c in used]
         experts, order = [], [[0] * len(own.candidates) for own in chosen]
         for number, (candidate, members) in enumerate(zip(used, used_members, strict=True)):
             columns = columns_of(self.data.sizes, candidate.targets)
@@ -314,22 +348,44 @@ class _Fitting:
                 )
             )
         rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]
-        features = ExpertFeatures(prepare, tuple(experts), tuple(map(tuple, order)))
-        return FittedExperts(rows, features, [own.scores for own in chosen])
+        features = ExpertFeatures(self.prepare, tuple(experts), tuple(map(tuple, order)))
+        for_parents = [self._for_parents(k, candidates) for k in range(len(chosen))]
+        return FittedExperts(rows, features, [own.scores for own in chosen], for_parents, refit)
 
-    def _refit(self, used: Sequence[_Candidate]) -> list[tuple[Member, ...]]:
+    def _for_parents(self, k: int, candidates: Sequence[Candidate]) -> list[Recipe]:
+        """Return the recipes of a class variable to be tried with its parents: all but forests.
+
+        Of several settings of boosting, the one that was chosen for x alone, or the last. On large tables, with few
+        folds, logistic regression only if it was chosen for x alone.
+        """
+        own = [recipe for recipe in self.recipes[k] if not recipe.together]
+        fitted = [c.recipe for c in candidates if c.targets == (k,)]
+        boosting = [recipe for recipe in (*own, *fitted) if isinstance(recipe, BoostingRecipe)]
+        others = [recipe for recipe in own if not isinstance(recipe, BoostingRecipe)]
+        if self.n_folds <= FEW_FOLDS:
+            others = [recipe for recipe in others if recipe in fitted]
+        return [*others, *boosting[-1:]]
+
+    def members(self, candidate: Candidate, refit: bool) -> tuple[Member, ...]:
+        """Return the models that answer new rows."""
+        if refit:
+            return self._refit([candidate])[0]
+        members = [candidate.members[f] for f in sorted(candidate.members)]
+        n = candidate.n_iterations
+        return join_members([m.first(n) if n and isinstance(m, BoostingMember) else m for m in members])
+
+    def _refit(self, used: Sequence[Candidate]) -> list[tuple[Member, ...]]:
         tell_phase("fitting experts on all rows")
         jobs = []
         for c in used:
             recipe = c.recipe
-            if isinstance(recipe, BoostingRecipe):
-                kept = [m.n_iterations for m in c.members.values() if isinstance(m, BoostingMember)]
-                recipe = replace(recipe, n_iterations=max([1, *kept]))
+            if isinstance(recipe, BoostingRecipe) and c.n_iterations is not None:
+                recipe = replace(recipe, n_iterations=c.n_iterations)
             jobs.append(Job(recipe, c.targets, -1, self._seed(c, -1)))
         return [(member,) for member in self.parallel(fit_member, jobs, self.data)]
 
 
-def fit_member(job: Job, data: _Data) -> Member:
+def fit_member(job: Job, data: ExpertData) -> Member:
     """Fit a recipe without the rows of one fold."""
     kept = data.fold != job.fold
     weights = None if data.weights is None else data.weights[kept]

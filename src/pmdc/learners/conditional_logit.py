@@ -25,10 +25,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, log_sum_exp
 from pmdc.learners.fitted import Fitted, is_numbers
 from pmdc.learners.inputs import shares_or_one_hot, state_shares
 from pmdc.learners.protocols import LeaveOneOut, LocalModels, Preparation, Regularised
@@ -108,9 +107,8 @@ class ConditionalLogitModels(LocalModels):
 
 def _log_softmax(scores: Floats, part: Codes) -> Floats:
     """Turn scores into log-probabilities; rows without a part get -inf."""
-    out = scores - logsumexp(scores, axis=-1, keepdims=True)
-    out = np.maximum(out, TINY)
-    out -= logsumexp(out, axis=-1, keepdims=True)
+    out = np.maximum(scores - log_sum_exp(scores), TINY)
+    out -= log_sum_exp(out)
     out[part < 0] = -np.inf
     return out
 
@@ -338,7 +336,7 @@ class _Problem:
         M = np.eye(m) - left_out[:, None, None] * np.einsum("nst,ntu->nsu", W, G)
         moved = np.linalg.solve(M, (left_out[:, None] * residual)[:, :, None])
         S = np.log(np.maximum(P, np.finfo(float).tiny)) + np.einsum("nst,nt->ns", G, moved[:, :, 0])
-        own = S[self.rows, self.y] - logsumexp(S, axis=1)
+        own = S[self.rows, self.y] - log_sum_exp(S)[:, 0]
         out = np.empty(len(own))
         out[cells.order] = np.maximum(own, TINY)
         return out

@@ -34,6 +34,9 @@ from pmdc.network.backoff import fill_absent, shrink
 from pmdc.table.columns import UNKNOWN
 from pmdc.table.features import Features
 
+MAX_REPEATED = 2**22
+"""The most numbers of features that are repeated at once for experts given the parents (32 MiB)."""
+
 
 @dataclass(frozen=True)
 class Level:
@@ -209,7 +212,30 @@ class Network:
         """
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         tables = []
-        for node, parents, X in zip(self.nodes, self.class_parents, self.inputs(features), strict=True):
+        for k, (node, parents, X) in enumerate(zip(self.nodes, self.class_parents, self.inputs(features), strict=True)):
             shape = tuple(self.sizes[p] for p in parents)
-            tables.append(node.table(X, codes, parents).reshape(len(features), *shape, node.n_states))
+            given = None if self.experts is None else self.experts.conditional(k)
+            table = node.table(X, codes, parents) if given is None else self._table_given_parents(k, X, features, codes)
+            tables.append(table.reshape(len(features), *shape, node.n_states))
         return tables
+
+    def _table_given_parents(self, child: int, Z: Floats, features: Features, codes: Codes) -> Floats:
+        """Return the table of a class variable with experts on the features and its parents.
+
+        Their features are computed for each configuration of the parents, so rows are repeated, a block at a time.
+        """
+        assert self.experts is not None
+        given = self.experts.conditional(child)
+        assert given is not None
+        node, parents = self.nodes[child], self.class_parents[child]
+        X = self.experts.inputs(features)
+        configurations = np.array(list(np.ndindex(*(self.sizes[p] for p in parents))), dtype=np.int64)
+        step = max(1, MAX_REPEATED // (len(configurations) * max(1, X.shape[1])))
+        blocks = [np.empty((0, len(configurations), node.n_states))]
+        for start in range(0, len(X), step):
+            rows = np.repeat(np.arange(start, min(start + step, len(X))), len(configurations))
+            repeated = codes[rows]
+            repeated[:, list(parents)] = np.tile(configurations, (len(rows) // len(configurations), 1))
+            inputs = np.hstack([Z[rows], given(X[rows], repeated[:, list(given.parents)])])
+            blocks.append(node.log_proba(inputs, repeated).reshape(-1, len(configurations), node.n_states))
+        return np.concatenate(blocks)

@@ -65,12 +65,9 @@ def named_scores(
     }
 
 
-def named_conditioning(chosen: Sequence[Family], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def conditioning_of(graph: networkx.DiGraph, class_names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return, for each class variable, how each parent enters."""
-    return {
-        names[child]: {names[p]: "partition" if p in family.partition else "input" for p in family.parents}
-        for child, family in enumerate(chosen)
-    }
+    return {name: {p: graph.edges[p, name]["conditioning"] for p in graph.predecessors(name)} for name in class_names}
 
 
 def named_graph(
@@ -81,12 +78,12 @@ def named_graph(
 
     graph = nx.DiGraph()
     graph.add_nodes_from(names[: len(chosen)], kind="class")
-    conditioning = named_conditioning(chosen, names)
     for child, family in enumerate(chosen):
         for parent in sorted(family.parents, key=names.__getitem__):
             if names[parent] not in graph:
                 graph.add_node(names[parent], kind="discrete")
-            graph.add_edge(names[parent], names[child], conditioning=conditioning[names[child]][names[parent]])
+            how = "partition" if parent in family.partition else "input"
+            graph.add_edge(names[parent], names[child], conditioning=how)
             if parent in strengths[child]:
                 graph.edges[names[parent], names[child]]["strength"] = strengths[child][parent]
     return graph

@@ -6,6 +6,7 @@ may be malicious, so it is checked before anything is computed with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.baselines.calibration import Calibrated
 from pmdc.baselines.classifier_chain import Chain
+from pmdc.blocks import Blocks
 from pmdc.classifier import GBNC
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.experts.features import ExpertFeatures
@@ -67,33 +70,37 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
     classes = model.class_table_.sizes
     row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
-        network, tree = model._network, model._junction_tree
-        sizes = (*classes, *values)
-        _demand(type(network) is Network and type(tree) is JunctionTree)
-        _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(classes))
-        _demand(tree.sizes == classes and tree.scopes == family_scopes(network.class_parents))
+        network, tree, blocks = model._network, model._junction_tree, model._blocks
+        _demand(type(network) is Network and type(tree) is JunctionTree and type(blocks) is Blocks)
+        _demand(blocks.consistent(classes))
+        nodes = blocks.n_states
+        sizes = (*nodes, *values)
+        _demand(tuple(network.sizes) == sizes and len(network.nodes) == len(nodes))
+        _demand(tree.sizes == classes)
+        _demand(tree.scopes == family_scopes(blocks.class_parents(network.class_parents)))
         experts = network.experts
         if experts is not None:
             _demand(type(experts) is ExpertFeatures)
-            _demand(experts.consistent(row.continuous.shape[1], values, classes))
-        for k, (node, n_states, prepare) in enumerate(zip(network.nodes, classes, network.prepares, strict=True)):
+            _demand(experts.consistent(row.continuous.shape[1], values, nodes))
+        for k, (node, n_states, prepare) in enumerate(zip(network.nodes, nodes, network.prepares, strict=True)):
             inputs = row.numbers()
             if experts is not None and network.has_experts(k):
-                inputs = Features(np.zeros((1, len(experts.order[k]) * n_states)), inputs.discrete)
+                inputs = Features(np.zeros((1, experts.width(k) * n_states)), inputs.discrete)
+                given = experts.conditional(k)
+                _demand(given is None or set(given.parents) <= set(node.family.classes(len(nodes))))
             _check_node(node, n_states, sizes, prepare, inputs, [])
     elif isinstance(model, BinaryRelevance):
-        for (node, prepare), n_states in zip(model._models, classes, strict=True):
-            _check_node(node, n_states, (), prepare, row, values)
+        for target, n_states in zip(model._models, classes, strict=True):
+            _check_target(target, n_states, row, values)
     elif isinstance(model, ClassifierChain):
         _check_chain(model._chain, classes, row, values)
     elif isinstance(model, ChainEnsemble):
         for chain in model._chains:
             _check_chain(chain, classes, row, values)
     elif isinstance(model, ClassPowerset):
-        node, prepare = model._model
         outcomes = model._outcomes
         _demand(outcomes.shape == (len(outcomes), len(classes)) and are_places(outcomes, classes))
-        _check_node(node, len(outcomes), (), prepare, row, values)
+        _check_target(model._model, len(outcomes), row, values)
 
 
 def _check_learner(learner: LogProbaClassifier) -> None:
@@ -117,10 +124,20 @@ def _one_row(table: Any) -> tuple[Features, list[int]]:
 def _check_chain(chain: Chain, classes: Sequence[int], row: Features, values: Sequence[int]) -> None:
     _demand(type(chain) is Chain)
     _demand(sorted(chain.order) == list(range(len(classes))) and tuple(chain.sizes) == tuple(classes))
-    for place, ((node, prepare), k) in enumerate(zip(chain.links, chain.order, strict=True)):
+    for place, (link, k) in enumerate(zip(chain.links, chain.order, strict=True)):
         before = [classes[j] for j in chain.order[:place]]
         seen = row.with_discrete(np.zeros((1, place), dtype=np.int64))
-        _check_node(node, classes[k], (), prepare, seen, [*values, *before])
+        _check_target(link, classes[k], seen, [*values, *before])
+
+
+def _check_target(target: tuple[Any, Any], n_states: int, row: Features, values: Sequence[int]) -> None:
+    """Check the model of a target of a baseline, and its temperature if it is calibrated."""
+    node, prepare = target
+    if type(node) is Calibrated:
+        temperature = node.temperature
+        _demand(type(temperature) is float and math.isfinite(temperature) and temperature > 0)
+        node = node.node
+    _check_node(node, n_states, (), prepare, row, values)
 
 
 def _check_node(

@@ -18,7 +18,9 @@ import numpy as np
 
 from pmdc._support.arrays import Array
 from pmdc.baselines import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
+from pmdc.baselines.calibration import Calibrated
 from pmdc.baselines.classifier_chain import Chain
+from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family
 from pmdc.classifier import GBNC
 from pmdc.decisions.f_measure import FMeasure
@@ -63,7 +65,9 @@ _PARTS: dict[str, type] = {
     "Level": Level,
     "Configurations": Configurations,
     **{kind.__name__: kind for one in ENGINES for kind in (one.models, *one.saved)},
+    "Blocks": Blocks,
     **{kind.__name__: kind for kind in EXPERT_TYPES},
+    "Calibrated": Calibrated,
     "Chain": Chain,
     "JunctionTree": JunctionTree,
     "Structure": Structure,
@@ -284,6 +288,8 @@ class Reader:
             if hasattr(kind, name) or name in parameters:
                 raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which is not a fitted attribute")
             setattr(estimator, name, self.read(value))
+        if kind is GBNC and "_network" in fitted and "_blocks" not in fitted:  # a file of an earlier version
+            estimator._blocks, estimator.blocks_ = Blocks.alone(estimator.class_table_.sizes), []
         return estimator
 
     def _array(self, dtype: str, shape: list[int], order: Any, start: int) -> Array:

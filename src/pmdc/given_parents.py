@@ -1,0 +1,144 @@
+"""Give experts the parents of their class variables where held-out rows gain by it, after the structure search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from typing import NamedTuple
+
+import numpy as np
+
+from pmdc._support.arrays import Floats
+from pmdc._support.progress import tell_phase
+from pmdc.candidates.families import Family
+from pmdc.experts.features import ConditionalExperts
+from pmdc.experts.given_parents import fit_given_parents, widen
+from pmdc.experts.out_of_fold import ExpertFits, FittedExperts
+from pmdc.learners.conditional_logit import ConditionalLogitLearner
+from pmdc.learners.protocols import LocalLearner
+from pmdc.learners.validation import standard_error
+from pmdc.scores.fitter import Fitter
+from pmdc.scores.guard import exceeds
+from pmdc.scores.held_out import HeldOutScorer
+from pmdc.scores.scorer import Gain
+from pmdc.settings import Settings
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The chosen families, and what is needed to fit them.
+
+    Attributes
+    ----------
+    families : list of Family
+    fitter : Fitter
+    kappa : function (child, family) -> shrinkage of a scored family, or None
+    held_out : array of shape (n,) or None
+        The held-out log-probability of each row's outcome.
+    experts : tuple of ConditionalExperts or None
+        For each class variable, its experts on the features and its parents; empty if no class variable has any.
+    """
+
+    families: list[Family]
+    fitter: Fitter
+    kappa: Callable[[int, Family], float | None]
+    held_out: Floats | None
+    experts: tuple[ConditionalExperts | None, ...] = ()
+
+
+def give_parents(
+    chosen: Chosen, fits: ExpertFits, experts: FittedExperts, scorer: HeldOutScorer, settings: Settings
+) -> Chosen:
+    """Try experts on (x, parents) for each class variable, and keep those that pass the guard.
+
+    The wider set of parents is tried first (`widen`). If it passes, the parents of the graph alone are tried too, and
+    further parents are kept only if they pass the guard against these. Only class variables with expert features and
+    the default local model are tried, and only if held-out scores are of the rows as they are (leave-one-out).
+    """
+    n_classes = len(chosen.families)
+    if settings.max_parents == 0 or chosen.held_out is None:
+        return chosen
+    held_out = chosen.held_out
+    order = list(TopologicalSorter({k: f.classes(n_classes) for k, f in enumerate(chosen.families)}).static_order())
+    trial = _Trial(chosen.families, chosen.fitter.learners, fits, experts, scorer, settings)
+    found: dict[int, _Given] = {}
+    tell_phase("trying experts given the parents")
+    for place, k in enumerate(order):
+        if not experts.for_parents[k] or not isinstance(chosen.fitter.learners[k], ConditionalLogitLearner):
+            continue
+        parents = chosen.families[k].classes(n_classes)
+        base = scorer.rows(k, chosen.families[k])
+        best = trial.run(k, _parents(chosen.families[k], k, order[:place], scorer.fitter, settings), base)
+        if best is None:
+            continue
+        if parents and parents != best.experts.parents:
+            fewer = trial.run(k, parents, base)
+            if fewer is not None and not trial.passes(best.rows - fewer.rows):
+                best = fewer
+        found[k] = best
+        held_out = held_out + best.rows - base
+        names = [settings.names[p] for p in best.experts.parents]
+        settings.log(f"experts of {settings.names[k]!r} given {names} gain {np.sum(best.rows - base):.4g} nats")
+    if not found:
+        return chosen
+
+    def kappa(child: int, family: Family) -> float | None:
+        return found[child].scorer.kappa(child, family) if child in found else chosen.kappa(child, family)
+
+    families = [found[k].family if k in found else family for k, family in enumerate(chosen.families)]
+    learners = [found[k].learner if k in found else own for k, own in enumerate(chosen.fitter.learners)]
+    given = tuple(found[k].experts if k in found else None for k in range(n_classes))
+    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, held_out, given)
+
+
+class _Given(NamedTuple):
+    """A class variable with experts on (x, parents): held-out rows, family, and what is needed to fit it."""
+
+    rows: Floats
+    family: Family
+    learner: ConditionalLogitLearner
+    scorer: HeldOutScorer
+    experts: ConditionalExperts
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Fits and scores experts on (x, parents)."""
+
+    families: Sequence[Family]
+    learners: Sequence[LocalLearner]
+    fits: ExpertFits
+    experts: FittedExperts
+    scorer: HeldOutScorer
+    settings: Settings
+
+    def run(self, k: int, parents: tuple[int, ...], base: Floats) -> _Given | None:
+        """Return the best family with experts given these parents, if it passes the guard against `base`."""
+        given = fit_given_parents(self.fits, self.experts, k, parents, base) if parents else None
+        if given is None:
+            return None
+        learner, scorer = self.learners[k], self.scorer
+        wider = ConditionalLogitLearner(np.hstack([learner.X, given.rows]), learner.sample_weight)
+        fitter = replace(scorer.fitter, learners=(*self.learners[:k], wider, *self.learners[k + 1 :]))
+        own = HeldOutScorer(fitter, scorer.parallel, scorer.evaluator, scorer.shrunk, self.settings.memory_budget)
+        family = self.families[k]
+        extra = [p for p in parents if p not in family.parents]
+        tried = list(dict.fromkeys([family.feed(*extra), family.feed(*parents)]))
+        scores = own.score([(k, other) for other in tried])
+        best = max(tried, key=lambda other: scores[k, other])
+        rows = own.rows(k, best)
+        return _Given(rows, best, wider, own, given.experts) if self.passes(rows - base, len(tried)) else None
+
+    def passes(self, difference: Floats, among: int = 1) -> bool:
+        """Return whether held-out rows gain more than the guard."""
+        weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
+        gain = Gain(float(weights @ difference), standard_error(difference, weights, origin))
+        return exceeds(gain, self.settings.guard, among)
+
+
+def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:
+    """Return the class variables that are given: the parents, and the most informative of those before it."""
+    allowed = settings.rules[child].allowed
+    ranked = [v for v in fitter.ranking[child] if v in before and v in allowed]
+    return widen(family.classes(fitter.n_classes), ranked, fitter.sizes)
