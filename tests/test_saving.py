@@ -993,7 +993,7 @@ EXPERTS = {
 def fit_with(recipes, **parameters):
     """A model whose default experts are these."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pmdc.classifier.plan_experts", lambda *_: ExpertPlan(3, tuple(recipes), False, ()))
+        patch.setattr("pmdc.configure.plan_experts", lambda *_: ExpertPlan(3, tuple(recipes), False, ()))
         return GBNC(max_parents=1, **parameters).fit(X, Y)
 
 
@@ -1042,7 +1042,7 @@ def test_given_experts_come_back_as_a_given_estimator_does(tmp_path):
     assert repr(again.experts) == repr(experts)
     refit = GBNC(experts={"kind": experts}, estimator={"size": GaussianNB()}, expert_models="refit", max_parents=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pmdc.classifier.plan_experts", lambda *_: ExpertPlan(3, (EXPERTS["forest"],), True, ()))
+        patch.setattr("pmdc.configure.plan_experts", lambda *_: ExpertPlan(3, (EXPERTS["forest"],), True, ()))
         refit.fit(X, Y)
     assert_same_model(refit, there_and_back(refit, tmp_path))
 
