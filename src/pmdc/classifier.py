@@ -16,7 +16,7 @@ from pmdc._support.checks import check_choice, check_count
 from pmdc.blocks import Blocks
 from pmdc.candidates.family_search import CONDITIONING
 from pmdc.candidates.pruning import PRUNING
-from pmdc.configure import configure, learn_blocks
+from pmdc.configure import configure, learn_blocks, plan_for
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.inference import JointDistribution
@@ -278,16 +278,18 @@ class GBNC(MultiDimensionalClassifier):
         Returns
         -------
         Plan
-            A named tuple: `parent_sets` within the limits, before pruning, and `local_models`, an upper bound on the
-            models that they need (None if there are too many sets to list). Unless ``conditioning="partition"``,
-            parent sets contain class variables only and `local_models` is None.
+            A named tuple: `parent_sets` within the limits, before pruning; `local_models`, an upper bound on the models
+            that they need (None if there are too many sets to list); and `experts`, the folds and candidates of the
+            default experts with what is left out because of the size of the table (None without experts). Unless
+            ``conditioning="partition"``, parent sets contain class variables only and `local_models` is None.
         """
         other = copy(self)
         rows = other._read_training(X, y, None)
-        rules = configure(other, rows, Blocks.of([], rows)).rules
+        settings = configure(other, rows, Blocks.of([], rows))
+        experts = plan_for(other, rows, settings.recipes)
         if self.conditioning == "partition":
-            return plan(rules, rows.sizes, len(rows))
-        return Plan(sum(rule.classes_alone().count() for rule in rules), None)
+            return plan(settings.rules, rows.sizes, len(rows))._replace(experts=experts)
+        return Plan(sum(rule.classes_alone().count() for rule in settings.rules), None, experts)
 
     def _learn(self, rows: TrainingRows) -> None:
         blocks, settings, learned = learn_blocks(self, rows)

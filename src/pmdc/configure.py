@@ -89,9 +89,7 @@ def configure(model: GBNC, rows: TrainingRows, blocks: Blocks, cheap: Sequence[i
     cheap : sequence of int
         A block for which only forests are experts.
     """
-    n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
-    refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[model.expert_models]
-    plan = plan_experts(len(rows), n_features, blocks.n_states, refit)
+    plan = _plan(model, rows, blocks.n_states)
     experts = _by_block(model, blocks, "experts")
     recipes = [_recipes(one, plan, rows.weighted) for one in experts]
     recipes = [
@@ -111,6 +109,19 @@ def configure(model: GBNC, rows: TrainingRows, blocks: Blocks, cheap: Sequence[i
     if any(isinstance(one, str) for one in experts):
         settings.log(f"experts: {plan}")
     return settings
+
+
+def _plan(model: GBNC, rows: TrainingRows, n_states: Sequence[int]) -> ExpertPlan:
+    n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
+    refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[model.expert_models]
+    return plan_experts(len(rows), n_features, n_states, refit)
+
+
+def plan_for(model: GBNC, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]]) -> ExpertPlan | None:
+    """Return the plan of the experts, with all their recipes; None if no class variable has experts."""
+    every = tuple(recipe for own in recipes for recipe in own)
+    distinct = tuple(recipe for place, recipe in enumerate(every) if recipe not in every[:place])
+    return _plan(model, rows, rows.class_sizes)._replace(recipes=distinct) if distinct else None
 
 
 def _rules(model: GBNC, blocks: Blocks, experts: Sequence[Any]) -> list[ParentRules]:
