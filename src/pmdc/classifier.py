@@ -69,7 +69,8 @@ class GBNC(MultiDimensionalClassifier):
 
         - Held-out criteria are the log-probability of each row under models that have not seen it: "cv" by
           cross-validation (out-of-bag for forests with bootstrap, unless `cv` gives folds), "loo" by leave-one-out
-          (naive Bayes only). "auto" is "loo" for naive Bayes and "cv" for any other estimator.
+          (for naive Bayes exactly, on experts by one Newton step). "auto" is "loo" for these two and "cv" for any
+          other estimator.
         - Penalised criteria are the log-likelihood of the training rows minus a penalty. "bic" is the paper's,
           1/2 ln N x (states - 1) x (product of the parents' numbers of states), with N the sum of the weights. "aic"
           has 1 instead of 1/2 ln N, "bic-full" counts all parameters of the local models, "cll" has no penalty. A
@@ -174,9 +175,9 @@ class GBNC(MultiDimensionalClassifier):
     >>> from pmdc.datasets import make_network
     >>> data = make_network(500, random_state=0)
     >>> train, test = slice(0, 400), slice(400, 500)
-    >>> model = GBNC(max_parents=2).fit(data.X[train], data.Y[train])
-    >>> model.structure_.status
-    'optimal over the 59 of 100 families accepted by guard=2'
+    >>> model = GBNC().fit(data.X[train], data.Y[train])
+    >>> model.structure_.status.startswith("optimal")
+    True
     >>> model.predict(data.X[test]).shape
     (100, 4)
     >>> [proba.shape for proba in model.predict_proba(data.X[test])]
