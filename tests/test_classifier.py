@@ -605,9 +605,9 @@ def test_a_plan_counts_without_fitting():
     model = GBNC(experts=None, max_parents=1, max_discrete_parents=1, **PAPER)
     plan = model.plan(X, Y)
     # 3 class variables x (none or one of 2 others) x (none or one of 2 features), all with 3 states
-    assert plan == (27, 3 * (1 + 2 * 3) * (1 + 2 * 3))
+    assert plan == (27, 3 * (1 + 2 * 3) * (1 + 2 * 3), None)
     assert not hasattr(model, "classes_")
-    assert GBNC(experts=None, max_parents=1).plan(X, Y) == (9, None), (
+    assert GBNC(experts=None, max_parents=1).plan(X, Y) == (9, None, None), (
         "sets of class variables; their ways are found later"
     )
     many = GBNC(experts=None, max_parents=3, max_discrete_parents=7, **PAPER).plan(*wide_table())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from pmdc._support.checks import shorten
+from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks, proposed_blocks, read_blocks
 from pmdc.candidates.rules import ParentRules, parent_rules
 from pmdc.experts.plan import ExpertPlan, plan_experts
 from pmdc.experts.recipes import Recipe, check_classifier, user_recipes
 from pmdc.learn import LearnedNetwork, learn_network
 from pmdc.learners.validation import standard_error
+from pmdc.scores.folds import read_folds
 from pmdc.scores.guard import exceeds
 from pmdc.scores.scorer import Gain
 from pmdc.settings import Settings
@@ -89,28 +92,51 @@ def configure(model: GBNC, rows: TrainingRows, blocks: Blocks, cheap: Sequence[i
     cheap : sequence of int
         A block for which only forests are experts.
     """
-    n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
-    refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[model.expert_models]
-    plan = plan_experts(len(rows), n_features, blocks.n_states, refit)
+    plan = _plan(model, rows, blocks.n_states)
     experts = _by_block(model, blocks, "experts")
     recipes = [_recipes(one, plan, rows.weighted) for one in experts]
     recipes = [
         [r for r in own if r.cheap] if tuple(cheap) == block else own
         for block, own in zip(blocks.members, recipes, strict=True)
     ]
-    own = ("rules", "names", "estimators", "recipes", "n_folds", "refit")
+    cv = model.cv if isinstance(model.cv, Integral) or hasattr(model.cv, "split") else list(model.cv)
+    fold = None
+    if any(recipes) and not isinstance(cv, Integral):
+        fold = read_folds(cv, rows).fold
+        if fold is None:
+            warn_user(
+                "cv has folds that do not train on all other rows, so no experts are fitted: local models are on the "
+                "features themselves. Give other folds, or experts=None."
+            )
+            experts, recipes = [None] * len(experts), [[] for _ in recipes]
+    own = ("rules", "names", "estimators", "recipes", "n_folds", "refit", "fold", "cv")
     settings = Settings(
         rules=_rules(model, blocks, experts),
         names=[*blocks.names(model.class_table_.names), *model.feature_table_.discrete_names],
         estimators=_by_block(model, blocks, "estimator"),
         recipes=recipes,
-        n_folds=plan.n_folds,
+        n_folds=plan.n_folds if fold is None else int(fold.max()) + 1,
         refit=plan.refit,
+        fold=fold,
+        cv=cv,
         **{name: getattr(model, name) for name in Settings.__dataclass_fields__ if name not in own},
     )
     if any(isinstance(one, str) for one in experts):
         settings.log(f"experts: {plan}")
     return settings
+
+
+def _plan(model: GBNC, rows: TrainingRows, n_states: Sequence[int]) -> ExpertPlan:
+    n_features = rows.features.continuous.shape[1] + sum(rows.feature_sizes)
+    refit = {"auto": len(rows) >= MANY_ROWS, "folds": False, "refit": True}[model.expert_models]
+    return plan_experts(len(rows), n_features, n_states, refit)
+
+
+def plan_for(model: GBNC, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]]) -> ExpertPlan | None:
+    """Return the plan of the experts, with all their recipes; None if no class variable has experts."""
+    every = tuple(recipe for own in recipes for recipe in own)
+    distinct = tuple(recipe for place, recipe in enumerate(every) if recipe not in every[:place])
+    return _plan(model, rows, rows.class_sizes)._replace(recipes=distinct) if distinct else None
 
 
 def _rules(model: GBNC, blocks: Blocks, experts: Sequence[Any]) -> list[ParentRules]:

@@ -261,7 +261,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(400, random_state=0)
-        >>> model = GBNC(max_parents=1).fit(data.X[:200], data.Y[:200])
+        >>> model = GBNC(experts=None, max_parents=1).fit(data.X[:200], data.Y[:200])
         >>> calibration = model.calibrate_sets(data.X[200:399], data.Y[200:399])
         >>> found = model.predict_set(data.X[399:], coverage=0.8, calibration=calibration)
         >>> found.outcomes[0].shape[1]
@@ -386,7 +386,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
-        >>> ax = GBNC(max_parents=1).fit(data.X, data.Y).plot(title="The graph")
+        >>> ax = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).plot(title="The graph")
         >>> ax.figure.savefig("graph.svg")  # doctest: +SKIP
         """
         from pmdc.report import draw_graph

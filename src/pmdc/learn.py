@@ -100,7 +100,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
     fits, experts = None, None
     if any(settings.recipes):
         with workers(settings.n_jobs, write) as parallel:
-            fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel)
+            fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel, settings.fold)
             experts = fit_experts(fits, settings.refit)
         _report(experts, settings)
     learners = _learners(rows, settings, experts)

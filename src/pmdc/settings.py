@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pmdc._support.arrays import Codes
 from pmdc.candidates.rules import ParentRules
 from pmdc.experts.recipes import Recipe
 from pmdc.scores import criteria
@@ -24,6 +25,7 @@ class Settings:
     estimators : for each class variable its local model, or None for the default
     recipes : for each class variable its candidates for experts; none if its local models are on the features
     n_folds, refit : as in `pmdc.experts.plan.ExpertPlan`
+    fold : the fold of each row that `cv` gives, also for the experts; None if they deal their own
     """
 
     rules: Sequence[ParentRules]
@@ -32,6 +34,7 @@ class Settings:
     recipes: Sequence[Sequence[Recipe]]
     n_folds: int
     refit: bool
+    fold: Codes | None
     criterion: str | criteria.Penalty
     conditioning: str
     guard: float

@@ -426,3 +426,28 @@ def test_no_warnings_from_the_default():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GBNC(max_parents=1).fit(X, Y).predict_proba(X)
+
+
+def test_folds_of_the_user_are_those_of_the_experts():
+    """Copies of a row in two groups: only folds by group keep an expert from looking them up."""
+    from sklearn.model_selection import GroupKFold
+    from sklearn.neighbors import KNeighborsClassifier
+
+    rng = np.random.default_rng(0)
+    X, Y = np.repeat(rng.normal(size=(60, 3)), 2, axis=0), np.repeat(rng.integers(2, size=(60, 2)), 2, axis=0)
+    groups = np.repeat(np.arange(60), 2)
+    folds = list(GroupKFold(5).split(X, Y, groups))
+    nearest = [KNeighborsClassifier(1)]
+    looked_up = GBNC(experts=nearest, max_parents=0).fit(X, Y).experts_["y0"][0].log_loss
+    honest = GBNC(experts=nearest, max_parents=0, cv=folds).fit(X, Y).experts_["y0"][0].log_loss
+    assert looked_up < 0.4
+    assert honest > 0.6
+
+
+def test_folds_that_leave_rows_out_of_training_have_no_experts():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 2)), rng.integers(2, size=(40, 2))
+    halves = [(np.arange(20, 39), np.arange(20)), (np.arange(19), np.arange(20, 40))]
+    with pytest.warns(UserWarning, match="cv .*experts"):
+        model = GBNC(cv=halves).fit(X, Y)
+    assert not any(model.experts_.values())

@@ -165,8 +165,15 @@ class ExpertFits:
 
     @classmethod
     def of(
-        cls, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]], n_folds: int, seed: int, parallel: Parallel
+        cls,
+        rows: TrainingRows,
+        recipes: Sequence[Sequence[Recipe]],
+        n_folds: int,
+        seed: int,
+        parallel: Parallel,
+        fold: Codes | None = None,
     ) -> ExpertFits:
+        """Prepare the rows; `fold` is the fold of each row if the user gave folds."""
         prepare = Indicators(rows.feature_sizes)
         X = np.ascontiguousarray(prepare(rows.features))
         if not any(isinstance(recipe, ClassifierRecipe) for own in recipes for recipe in own):
@@ -174,7 +181,8 @@ class ExpertFits:
             prepare = Indicators(rows.feature_sizes, Affine.standard(X, rows.weights))
             X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
-        data = ExpertData(X, rows.classes, rows.class_sizes, weights, expert_folds(rows, n_folds))
+        fold = expert_folds(rows, n_folds) if fold is None else fold
+        data = ExpertData(X, rows.classes, rows.class_sizes, weights, fold)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def on(self, X: Floats, salt: tuple[int, ...]) -> ExpertFits:

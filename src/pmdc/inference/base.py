@@ -255,7 +255,7 @@ class BaseDistribution(ABC):
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
-        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> joint = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
         >>> name = joint.class_table.names[0]
         >>> state = joint.class_table.states[0][1]
         >>> posterior = joint.given({name: state})
@@ -321,7 +321,7 @@ class BaseDistribution(ABC):
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
-        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> joint = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
         >>> ax = joint.plot(7, loss="subset", title="Row 7")
         """
         from pmdc.report.canvas import pyplot_figure

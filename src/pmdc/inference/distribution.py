@@ -226,7 +226,7 @@ class JointDistribution(BaseDistribution):
         >>> from pmdc import GBNC
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
-        >>> joint = GBNC(max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
+        >>> joint = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).predict_joint(data.X)
         >>> ax = joint.plot_table("y1", row=7)
         """
         from pmdc.report.tables import draw_table

@@ -207,7 +207,7 @@ def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight
     >>> from pmdc.datasets import make_network
     >>> from pmdc.metrics import joint_log_loss
     >>> data = make_network(300, random_state=0)
-    >>> model = GBNC().fit(data.X[:200], data.Y[:200])
+    >>> model = GBNC(experts=None).fit(data.X[:200], data.Y[:200])
     >>> round(joint_log_loss(data.Y[200:], model.predict_joint(data.X[200:])), 3)
     2.935
     """
@@ -248,7 +248,7 @@ def joint_calibration_error(
     >>> from pmdc.datasets import make_network
     >>> from pmdc.metrics import joint_calibration_error
     >>> data = make_network(300, random_state=0)
-    >>> model = GBNC().fit(data.X[:200], data.Y[:200])
+    >>> model = GBNC(experts=None).fit(data.X[:200], data.Y[:200])
     >>> round(joint_calibration_error(data.Y[200:], model.predict_joint(data.X[200:])), 3)
     0.075
     """

@@ -60,7 +60,7 @@ def plot_calibration(
     >>> from pmdc.datasets import make_network
     >>> from pmdc.report import plot_calibration
     >>> data = make_network(400, random_state=0)
-    >>> model = GBNC(max_parents=1).fit(data.X[:200], data.Y[:200])
+    >>> model = GBNC(experts=None, max_parents=1).fit(data.X[:200], data.Y[:200])
     >>> ax = plot_calibration(model, data.X[200:], data.Y[200:])
     """
     from pmdc.estimator import MultiDimensionalClassifier

@@ -39,7 +39,7 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
     >>> from pmdc.datasets import make_network
     >>> from pmdc.report import consensus_graph, draw_graph
     >>> data = make_network(300, n_class_variables=3, random_state=0)
-    >>> folds = cross_validate(GBNC(max_parents=1), data.X, data.Y, cv=KFold(4), return_estimator=True)
+    >>> folds = cross_validate(GBNC(experts=None, max_parents=1), data.X, data.Y, cv=KFold(4), return_estimator=True)
     >>> graph = consensus_graph(folds["estimator"])
     >>> all(0.25 <= share <= 1 for _, _, share in graph.edges(data="confidence"))
     True

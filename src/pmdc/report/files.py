@@ -55,7 +55,7 @@ def write_graph(model: Any, path: str | PathLike[str], *, title: str | None = No
     >>> from pmdc.datasets import make_network
     >>> from pmdc.report import write_graph
     >>> data = make_network(300, n_class_variables=2, random_state=0)
-    >>> model = GBNC(max_parents=1).fit(data.X, data.Y)
+    >>> model = GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "graph.dot"
     ...     write_graph(model, path)

@@ -70,7 +70,7 @@ def save(model: MultiDimensionalClassifier, path: str | os.PathLike[str]) -> Non
     >>> import pmdc
     >>> from pmdc.datasets import make_network
     >>> data = make_network(200, random_state=0)
-    >>> model = pmdc.GBNC(max_parents=1).fit(data.X, data.Y)
+    >>> model = pmdc.GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pmdc.save(model, os.path.join(folder, "model.skops"))
     ...     again = pmdc.load(os.path.join(folder, "model.skops"))

@@ -13,6 +13,7 @@ from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, in_or
 from pmdc.candidates.family_search import FamilySearch, Scored
 from pmdc.candidates.parent_sets import restrict, score_parent_sets
 from pmdc.candidates.rules import ParentRules, predicted_models
+from pmdc.experts.plan import ExpertPlan
 from pmdc.scores.guard import exceeds, guard
 from pmdc.scores.scorer import Scorer
 from pmdc.scores.training import TrainingScorer
@@ -29,10 +30,19 @@ Prediction fills this table for every row, about half a microsecond a cell.
 
 
 class Plan(NamedTuple):
-    """An estimate of the work of a fit."""
+    """An estimate of the work of a fit.
+
+    Attributes
+    ----------
+    parent_sets : int
+    local_models : int or None
+    experts : ExpertPlan or None
+        Folds and candidates of the default experts; None without experts.
+    """
 
     parent_sets: int
     local_models: int | None
+    experts: ExpertPlan | None = None
 
 
 class ScoredFamilies(NamedTuple):
