@@ -72,6 +72,7 @@ class Expert:
         width = getattr(self.members[0], "width", 0) if self.members else 0
         return (
             len(self.targets) == len(self.columns) == len(self.smoothing)
+            and width <= sum(class_sizes)
             and all(type(m) is float and 0 < m < np.inf for m in self.smoothing)
             and all(
                 0 <= k < len(class_sizes) and begin >= 0 and end <= width and end - begin == class_sizes[k]

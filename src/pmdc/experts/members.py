@@ -101,7 +101,8 @@ class ClassifierMember:
 
     def consistent(self, n_inputs: int) -> bool:
         n_states = 1 if self.classifier is None else len(getattr(self.classifier, "classes_", self.places))
-        return _are_places(self) and len(self.places) == n_states
+        n_features = getattr(self.classifier, "n_features_in_", n_inputs)
+        return _are_places(self) and len(self.places) == n_states and n_features == n_inputs
 
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
