@@ -1219,10 +1219,20 @@ def check_refused(path, wrong, place):
         pmdc.load(place)
 
 
-def test_learners_in_experts_are_checked(file_with, tmp_path):
-    def wrong(model):
-        first_member(model).classifier._models.number[0, 0] = 10**6
+def damage_learner(model):
+    first_member(model).classifier._models.number[0, 0] = 10**6
 
+
+def exchange_learner(model):
+    """Another learner, of one feature; its kernels would read beyond its coefficients."""
+    member = first_member(model)
+    other = Logistic().fit(np.arange(2.0 * len(member.places))[:, None], np.repeat(member.places, 2))
+    put(other.fitted_parts()[1], axes=None)
+    put(member, classifier=other)
+
+
+@pytest.mark.parametrize("wrong", [damage_learner, exchange_learner])
+def test_learners_in_experts_are_checked(wrong, file_with, tmp_path):
     check_refused(file_with("logistic"), wrong, tmp_path / "model")
 
 

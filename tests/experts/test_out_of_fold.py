@@ -94,7 +94,7 @@ def fit(rows, recipes, n_folds=5, refit=False, seed=0):
 def test_no_row_is_asked_of_a_model_that_has_seen_it(weighted):
     X, Y = noise(60)
     weights = np.arange(60) % 3 + 1.0 if weighted else None
-    GBNC(experts=[Recorder("a"), Recorder("b")]).fit(X, Y, weights)
+    GBNC(experts=[Recorder("a"), Recorder("b")], max_parents=0).fit(X, Y, weights)
     assert len(FITS) == 10 * 2 * 3, "10 folds, 2 experts, 3 class variables"
     for model in FITS:
         assert model.seen_.keys().isdisjoint(model.asked_)
@@ -102,6 +102,17 @@ def test_no_row_is_asked_of_a_model_that_has_seen_it(weighted):
     asked = sorted(row for model in FITS for row in model.asked_)
     assert asked == sorted(X[:, 0].tolist() * 6), "each row is asked about once for each expert and class variable"
     assert len({tuple(sorted(model.asked_)) for model in FITS}) == 10, "the same folds for all"
+
+
+def test_no_row_is_asked_of_a_model_of_features_and_parents_that_has_seen_it():
+    X, Y = noise(60)
+    Y[:, 1] = Y[:, 0] + (X[:, 1] > 0)  # a parent that matters, so that experts given the parents are tried
+    GBNC(experts=[Recorder(), GaussianNB()]).fit(X, Y)
+    assert len(FITS) > 10 * 3
+    for model in FITS:
+        assert model.seen_.keys().isdisjoint(model.asked_)
+        assert len(model.seen_) + len(model.asked_) == 60
+    assert len({tuple(sorted(model.asked_)) for model in FITS}) == 10, "on the same folds"
 
 
 def test_what_an_expert_memorises_is_of_no_use():
@@ -218,24 +229,31 @@ def test_a_state_with_one_row_is_unlikely_but_possible(recipe):
         assert (experts.rows[1].reshape(60, -1, 3)[17, :, 2] < 0).all(), "the model without it cannot know the state"
 
 
-def test_new_rows_are_answered_by_the_mean_of_the_models_or_by_one():
+@pytest.mark.parametrize("recipe", [FEW_TREES[0], *user_recipes([GaussianNB()])], ids=lambda recipe: recipe.name)
+def test_new_rows_are_answered_by_the_mean_of_the_models_or_by_one(recipe):
     X, Y = noise(100)
     rows = training_rows(X, Y, (2, 3, 2), 3)
-    folds, refit = (fit(rows, FEW_TREES[:1], refit=refit) for refit in (False, True))
-    assert len(folds.features.experts[0].members) == 5
-    assert len(refit.features.experts[0].members) == 1
+    folds, refit = (fit(rows, [recipe], refit=refit) for refit in (False, True))
     for a, b in zip(folds.rows, refit.rows, strict=True):
         np.testing.assert_array_equal(a, b)
-    (expert,) = folds.features.experts
-    mean = np.mean([member.proba(X) for member in expert.members], axis=0)
-    begin, end = expert.columns[1]
-    np.testing.assert_allclose(folds.features(rows.features)[1], log_features(mean[:, begin:end], expert.smoothing[1]))
+    fits = ExpertFits.of(rows, [[recipe]] * 3, 5, 0, lambda work, jobs, data: [work(job, data) for job in jobs])
+    candidate = next(one for one in fits.candidates() if 1 in one.targets)
+    assert sorted(candidate.members) == [0, 1, 2, 3, 4]
+    mean = np.mean([member.proba(fits.data.X) for member in candidate.members.values()], axis=0)
+    expert = folds.features.experts[folds.features.order[1][0]]
+    place = expert.targets.index(1)
+    begin, end = expert.columns[place]
+    expected = log_features(mean[:, begin:end], expert.smoothing[place])
+    np.testing.assert_allclose(folds.features(rows.features)[1], expected, atol=1e-6)
+    one = refit.features.experts[refit.features.order[1][0]]
+    assert len(one.members) == 1
+    assert not np.allclose(refit.features(rows.features)[1], expected, atol=1e-3), "a model of all rows"
 
 
 @pytest.mark.parametrize(("models", "n_members"), [("folds", 10), ("refit", 1), ("auto", 10)])
 def test_expert_models(models, n_members):
     X, Y = noise(60)
-    model = GBNC(experts=[Recorder()], expert_models=models).fit(X, Y)
+    model = GBNC(experts=[Recorder()], expert_models=models, max_parents=0).fit(X, Y)
     experts = model._network.experts.experts
     assert [len(expert.members) for expert in experts] == [n_members] * 3
     on_all = [fitted for fitted in FITS if len(fitted.seen_) == 60]
