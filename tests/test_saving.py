@@ -38,8 +38,10 @@ import pmdc
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.candidates.families import Family
 from pmdc.decisions import BlockLoss, CostLoss
+from pmdc.experts import ExpertPlan, ExpertScore
+from pmdc.experts.recipes import BoostingRecipe, ForestRecipe, LogisticRecipe
 from pmdc.learners import Logistic, NaiveBayes
-from pmdc.learners.inputs import Indicators, Rotated
+from pmdc.learners.inputs import Affine, Indicators, Rotated
 from pmdc.learners.partition import Configurations
 from pmdc.model_selection import MultiStratifiedKFold
 from pmdc.scores.criteria import bic_penalty
@@ -979,6 +981,251 @@ def test_a_tree_may_have_parents_instead_of_scopes_as_in_earlier_files(fitted, s
     assert_same_model(fitted, pmdc.load(saved))
 
 
+# Experts --------------------------------------------------------------------------------------------------------
+
+EXPERTS = {
+    "forest": ForestRecipe("extra trees", "extra trees", 4, 1),
+    "boosting": BoostingRecipe("boosting", 0.3, 5, 5, 7, 0.0),
+    "logistic": LogisticRecipe(),
+}
+
+
+def fit_with(recipes, **parameters):
+    """A model whose default experts are these."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pmdc.configure.plan_experts", lambda *_: ExpertPlan(3, tuple(recipes), False, ()))
+        return GBNC(max_parents=1, **parameters).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def file_with(tmp_path_factory):
+    """The file of a model with one kind of experts; each is fitted once."""
+    folder = tmp_path_factory.mktemp("experts")
+
+    def find(kind):
+        if not (folder / kind).exists():
+            pmdc.save(fit_with([EXPERTS[kind]]), folder / kind)
+        return folder / kind
+
+    return find
+
+
+def test_the_default_comes_back_to_the_bit_without_trust(tmp_path):
+    model = GBNC().fit(X, Y)
+    again = there_and_back(model, tmp_path)
+    assert_same_model(model, again)
+    np.testing.assert_equal(again.experts_, model.experts_)
+    assert {type(score) for scores in again.experts_.values() for score in scores} == {ExpertScore}
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        assert not any(b"sklearn." in archive.read(name) for name in archive.namelist()), "own types and numbers only"
+
+
+@pytest.mark.parametrize("kinds", [["forest"], ["boosting"], ["logistic"], ["forest", "boosting", "logistic"]])
+@pytest.mark.parametrize("conditioning", ["input", "partition"])
+def test_every_kind_of_expert_comes_back_to_the_bit(kinds, conditioning, tmp_path):
+    edges = [("size", "kind")] if {"size", "kind"} <= set(Y) else None
+    model = fit_with([EXPERTS[kind] for kind in kinds], conditioning=conditioning, required_edges=edges)
+    assert_same_model(model, there_and_back(model, tmp_path))
+
+
+@pytest.mark.parametrize("parameters", [{"experts": "auto"}, {"experts": {"size": None}}, {"expert_models": "folds"}])
+def test_parameters_of_experts_come_back(parameters, tmp_path):
+    model = fit_with([EXPERTS["forest"]], **parameters)
+    assert_same_model(model, there_and_back(model, tmp_path))
+
+
+def test_given_experts_come_back_as_a_given_estimator_does(tmp_path):
+    experts = [GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())]
+    model = GBNC(experts=experts, max_parents=1).fit(X, Y)
+    again = there_and_back(model, tmp_path)
+    assert_same_model(model, again)
+    assert repr(again.experts) == repr(experts)
+    refit = GBNC(experts={"kind": experts}, estimator={"size": GaussianNB()}, expert_models="refit", max_parents=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pmdc.configure.plan_experts", lambda *_: ExpertPlan(3, (EXPERTS["forest"],), True, ()))
+        refit.fit(X, Y)
+    assert_same_model(refit, there_and_back(refit, tmp_path))
+
+
+def test_given_experts_with_trees_are_loaded_if_they_are_trusted(tmp_path):
+    model = GBNC(experts=[RandomForestClassifier(2, random_state=0)], max_parents=0).fit(X, Y)
+    pmdc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"trusted=\['sklearn.tree._tree.Tree'\]"):
+        pmdc.load(tmp_path / "model")
+    assert_same_model(model, pmdc.load(tmp_path / "model", trusted=["sklearn.tree._tree.Tree"]))
+
+
+def test_given_experts_that_cannot_be_saved_are_named(tmp_path):
+    experts = [make_pipeline(FunctionTransformer(lambda x: x), GaussianNB())]
+    model = GBNC(experts=experts, max_parents=0).fit(X, Y)
+    with pytest.raises(ValueError, match=r"(?s)FunctionTransformer.* cannot be saved. Fit again .*lambda"):
+        pmdc.save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def experts_of(model):
+    return model._network.experts
+
+
+def first_expert(model):
+    return experts_of(model).experts[0]
+
+
+def first_member(model):
+    return first_expert(model).members[0]
+
+
+def in_trees(name, change):
+    """Change an array of the first trees, which cannot be changed in place."""
+
+    def wrong(model):
+        trees = first_member(model).trees
+        array = getattr(trees, name).copy()
+        changed = change(array)
+        put(trees, **{name: array if changed is None else changed})
+
+    return wrong
+
+
+def in_places(change):
+    def wrong(model):
+        places = first_member(model).places.copy()
+        changed = change(places)
+        put(first_member(model), places=places if changed is None else changed)
+
+    return wrong
+
+
+def fill(value, at=slice(None)):
+    def change(array):
+        array[at] = value
+
+    return change
+
+
+def inner_child(value):
+    """Point a node that is no leaf to another one."""
+
+    def wrong(model):
+        trees = first_member(model).trees
+        child = trees.child.copy()
+        child[np.flatnonzero(trees.feature >= 0)[0]] = value
+        put(trees, child=child)
+
+    return wrong
+
+
+TREES = {
+    "feature beyond": in_trees("feature", fill(10**6, 0)),
+    "feature below": in_trees("feature", fill(-7, 0)),
+    "no leaves": in_trees("feature", fill(0)),
+    "a loop": inner_child(0),
+    "child beyond": inner_child(10**6),
+    "child below": inner_child(-(10**6)),
+    "leaf beyond": in_trees("child", fill(10**6, -1)),
+    "leaf below": in_trees("child", fill(-1, -1)),
+    "root beyond": in_trees("roots", fill(10**6, 0)),
+    "root below": in_trees("roots", fill(-1, 0)),
+    "one root for all": in_trees("roots", fill(0)),
+    "no trees": in_trees("roots", lambda roots: roots[:0]),
+    "column beyond": in_trees("column", fill(10**6)),
+    "column below": in_trees("column", fill(-1)),
+    "fewer columns": in_trees("column", lambda column: column[1:]),
+    "fewer thresholds": in_trees("threshold", lambda threshold: threshold[1:]),
+    "NaN as threshold": in_trees("threshold", fill(np.nan)),
+    "other floats": in_trees("threshold", lambda threshold: threshold.astype(np.float16)),
+    "other integers": in_trees("child", lambda child: child.astype(np.int64)),
+    "fewer values": in_trees("values", lambda values: values[:1]),
+    "wider values": in_trees("values", lambda values: np.repeat(values, 50, axis=1)),
+    "NaN as value": in_trees("values", fill(np.nan)),
+    "flat values": in_trees("values", np.ravel),
+    "fewer outputs": in_trees("baseline", lambda baseline: baseline[:0]),
+    "more outputs": in_trees("baseline", lambda baseline: np.append(baseline, 0.0)),
+    "fewer inputs": lambda model: put(first_member(model).trees, n_inputs=1),
+    "more inputs": lambda model: put(first_member(model).trees, n_inputs=10**6),
+    "average of text": lambda model: put(first_member(model).trees, average="yes"),
+    "no ensemble": lambda model: put(first_member(model), trees=first_level(model)),
+}
+
+MEMBERS = {
+    "place beyond": in_places(fill(10**6, 0)),
+    "place below": in_places(fill(-1, 0)),
+    "a place twice": in_places(lambda places: np.repeat(places[:1], len(places))),
+    "fewer places": in_places(lambda places: places[:0]),
+    "more places": in_places(lambda places: np.arange(len(places) + 1)),
+    "places that are no integers": in_places(lambda places: places.astype(float)),
+    "places of two axes": in_places(lambda places: places[None]),
+    "wider": lambda model: put(first_member(model), width=10**6),
+    "no width": lambda model: put(first_member(model), width=None),
+    "no members": lambda model: put(first_expert(model), members=()),
+    "other members": lambda model: put(first_expert(model), members=(first_level(model),)),
+    "column beyond": lambda model: put(first_expert(model), columns=((10**6, 10**6 + 3),) * 9),
+    "column below": lambda model: put(
+        first_expert(model), columns=tuple((begin - end, 0) for begin, end in first_expert(model).columns)
+    ),
+    "other column": lambda model: put(
+        first_expert(model), columns=tuple((begin, end - 1) for begin, end in first_expert(model).columns)
+    ),
+    "fewer columns": lambda model: put(first_expert(model), columns=()),
+    "no smoothing": lambda model: put(first_expert(model), smoothing=()),
+    "text as smoothing": lambda model: put(first_expert(model), smoothing=("a",) * len(first_expert(model).targets)),
+    **{
+        f"smoothing {m}": lambda model, m=m: put(first_expert(model), smoothing=(m,) * len(first_expert(model).targets))
+        for m in (0.0, -1.0, np.inf, np.nan, 3)
+    },
+    "target beyond": lambda model: put(first_expert(model), targets=tuple(k + 9 for k in first_expert(model).targets)),
+    "target below": lambda model: put(first_expert(model), targets=tuple(k - 9 for k in first_expert(model).targets)),
+    "order beyond": lambda model: put(experts_of(model), order=((99,), *experts_of(model).order[1:])),
+    "order below": lambda model: put(experts_of(model), order=((-1,), *experts_of(model).order[1:])),
+    "order of text": lambda model: put(experts_of(model), order=(("0",), *experts_of(model).order[1:])),
+    "expert twice": lambda model: put(
+        experts_of(model), order=(experts_of(model).order[0] * 2, *experts_of(model).order[1:])
+    ),
+    "no order": lambda model: put(experts_of(model), order=()),
+    "without experts": lambda model: put(experts_of(model), order=((), *experts_of(model).order[1:])),
+    "no experts": lambda model: put(experts_of(model), experts=()),
+    "other experts": lambda model: put(experts_of(model), experts=(first_member(model),) * 9),
+    "other features": lambda model: put(experts_of(model), prepare=Indicators((2, 2, 2))),
+    "scaled features": lambda model: put(
+        experts_of(model), prepare=Indicators(experts_of(model).prepare.sizes, Affine.identity(1))
+    ),
+    "no features": lambda model: put(experts_of(model), prepare=None),
+    "no expert features": lambda model: put(model._network, experts=None),
+    "other expert features": lambda model: put(model._network, experts=first_expert(model)),
+    "fewer weights": lambda model: put(first_level(model).models, weights=np.ones((1, 0))),
+    "other effects": lambda model: put(first_level(model).models, effects=np.ones((1, 1, 1))),
+    "other preparation": lambda model: put(model._network, prepares=[np.exp, *model._network.prepares[1:]]),
+    "fewer preparations": lambda model: put(model._network, prepares=model._network.prepares[1:]),
+}
+
+
+@pytest.mark.parametrize("kind", ["forest", "boosting"])
+@pytest.mark.parametrize("wrong", TREES.values(), ids=TREES)
+def test_trees_of_experts_that_do_not_fit_are_refused(kind, wrong, file_with, tmp_path):
+    check_refused(file_with(kind), wrong, tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", list(EXPERTS))
+@pytest.mark.parametrize("wrong", MEMBERS.values(), ids=MEMBERS)
+def test_experts_that_do_not_fit_are_refused(kind, wrong, file_with, tmp_path):
+    check_refused(file_with(kind), wrong, tmp_path / "model")
+
+
+def check_refused(path, wrong, place):
+    model = pmdc.load(path)
+    wrong(model)
+    pmdc.save(model, place)
+    with pytest.raises(ValueError, match="damaged"):
+        pmdc.load(place)
+
+
+def test_learners_in_experts_are_checked(file_with, tmp_path):
+    def wrong(model):
+        first_member(model).classifier._models.number[0, 0] = 10**6
+
+    check_refused(file_with("logistic"), wrong, tmp_path / "model")
+
+
 # Size, and files of earlier versions ----------------------------------------------------------------------------
 
 
@@ -1004,6 +1251,8 @@ def test_files_of_earlier_versions_are_read(path):
     for one, other in zip(found["proba"], expected["proba"], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found["log_prob"], expected["log_prob"], rtol=1e-9)
+    if isinstance(model, GBNC):
+        assert model.experts is None, "there were none, so another fit has none either"
 
 
 def test_there_are_files_of_earlier_versions():
