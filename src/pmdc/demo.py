@@ -48,7 +48,7 @@ def graph_text(model: GBNC) -> str:
     """Return the structure as text, one class variable per line."""
     lines = []
     for child, parents in model.structure_.parents.items():
-        lines.append(f"  {child:<10} depends on {', '.join(sorted(parents)) or 'the continuous features alone'}")
+        lines.append(f"  {child:<10} depends on {', '.join(sorted(parents)) or 'the features alone'}")
     return "\n".join(lines)
 
 

@@ -243,7 +243,7 @@ def show_graph(screen: Screen, model: Any) -> None:
             (", ".join(_parent(parent, data) for parent, _, data in edges if data["conditioning"] == way), words)
             for way, words in _CONDITIONINGS.items()
         ]
-        rows = [(parents, words) for parents, words in rows if parents] or [("the continuous features alone", "")]
+        rows = [(parents, words) for parents, words in rows if parents] or [("the features alone", "")]
         for i, (parents, words) in enumerate(rows):
             table.add_row(escape(child) if i == 0 else "", escape(parents), words)
     screen.out.print(table)
