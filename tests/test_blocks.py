@@ -7,7 +7,7 @@ import pytest
 
 import pmdc
 from pmdc import GBNC
-from pmdc.blocks import Blocks
+from pmdc.blocks import Blocks, proposed_blocks
 from pmdc.datasets import make_network
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.table.features import Features
@@ -56,7 +56,7 @@ def test_split_tables_are_those_of_the_blocks(members):
         total += np.exp(log_p)
         same = np.flatnonzero((rows.classes == outcome).all(axis=1))
         if len(same):  # seen: the product over the blocks, less what unseen combinations take
-            rest = sum(np.log1p(-blocks.rest) for b, u in enumerate(blocks.unseen) if len(u) > blocks.n_states[b])
+            rest = sum(np.log1p(-blocks.rest[b]) for b, u in enumerate(blocks.unseen) if len(u) > blocks.n_states[b])
             expected = joint_of(tables, parents, merged.classes[same[0]]) + rest
             np.testing.assert_allclose(log_p, expected, atol=1e-12)
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
@@ -68,7 +68,8 @@ def test_unseen_combinations_share_what_one_more_row_could_contribute():
     tables = random_tables(blocks.n_states, [(), (), ()], 3, np.random.default_rng(0))
     a, b = blocks.split(tables, [(), (), ()])[:2]
     joint = np.exp(a[:, :, None] + b)
-    np.testing.assert_allclose(joint[:, [0, 1, 1], [2, 0, 1]].sum(axis=1), 1 / 41, atol=1e-12)
+    np.testing.assert_allclose(joint[:, [0, 1, 1], [2, 0, 1]].sum(axis=1), blocks.rest[0], atol=1e-12)
+    assert blocks.rest[0] == 1 / 41, "no combination occurs once"
 
 
 def test_unseen_combinations_of_a_parent_have_the_mean_of_the_others():
@@ -167,3 +168,78 @@ def test_bad_blocks(data, blocks, words):
 def test_auto_needs_held_out_scores(data):
     with pytest.raises(ValueError, match="blocks='auto'.*criterion"):
         GBNC(NaiveBayes(), blocks="auto", criterion="bic").fit(data.X, data.Y)
+
+
+def test_independent_bits_are_not_merged():
+    """Most combinations occur once: without their row they would be unseen."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), rng.integers(2, size=(60, 7))
+    assert GBNC(NaiveBayes(), blocks="auto", max_parents=1).fit(X, Y).blocks_ == []
+
+
+def test_rows_alone_in_their_combination_have_the_probability_of_unseen_ones():
+    rows = training_rows(12)
+    blocks = Blocks.of([(0, 1, 2, 3)], rows)
+    merged = blocks.merge(rows).classes[:, 0]
+    alone = np.bincount(merged)[merged] == 1
+    assert 0 < alone.sum() < len(rows)
+    log_prob = blocks.new_row_log_prob(np.zeros((len(rows), 1)), rows)
+    assert blocks.rest[0] == alone.sum() / 13
+    np.testing.assert_allclose(log_prob[~alone], np.log1p(-blocks.rest[0]))
+    assert (log_prob[alone] < np.log(blocks.rest[0])).all()
+
+
+def test_a_class_variable_is_in_one_block_only():
+    rng = np.random.default_rng(1)
+    a = rng.integers(3, size=400)
+    Y = np.column_stack([a, (a + (rng.random(400) < 0.1)) % 3, (a + (rng.random(400) < 0.1)) % 3, a])
+    blocks = GBNC(NaiveBayes(), blocks="auto", guard=0.0, max_parents=1).fit(rng.normal(size=(400, 1)), Y).blocks_
+    named = [name for block in blocks for name in block]
+    assert len(named) == len(set(named))
+
+
+def test_at_most_three_pairs_are_tried():
+    arcs = [(float(i), i, i + 1) for i in range(6)]
+    assert proposed_blocks([8] * 7, arcs) == [(5, 6), (4, 5), (3, 4)]
+    assert proposed_blocks([2] * 7, arcs)[0] == tuple(range(7))
+
+
+def test_forbidden_edges_keep_class_variables_apart(data):
+    with pytest.raises(ValueError, match="blocks has .*forbidden_edges"):
+        GBNC(NaiveBayes(), blocks=[["y0", "y2"]], forbidden_edges=[("y2", "y0")]).fit(data.X, data.Y)
+    every = [(a, b) for a in data.Y.columns for b in data.Y.columns if a != b]
+    model = GBNC(NaiveBayes(), blocks="auto", guard=0.0, forbidden_edges=every).fit(data.X, data.Y)
+    assert model.blocks_ == []
+    assert not [edge for edge in model.graph_.edges if edge[0].startswith("y")]
+
+
+def test_required_edges_that_a_block_would_close_to_a_cycle(data):
+    edges = [("y0", "y2"), ("y2", "y1")]
+    model = GBNC(NaiveBayes(), blocks="auto", guard=0.0, required_edges=edges).fit(data.X, data.Y)
+    assert all(model.graph_.has_edge(*edge) for edge in edges)
+
+
+def test_dicts_by_members_and_by_block(data):
+    blocks = [["y0", "y2"]]
+    model = GBNC({name: NaiveBayes() for name in data.Y.columns} | {"y0 + y2": NaiveBayes()}, blocks=blocks)
+    assert not any(model.fit(data.X, data.Y).experts_.values())
+    with pytest.raises(ValueError, match="estimator.*'y0 \\+ y2'"):
+        GBNC({"y0": NaiveBayes()}, blocks=blocks).fit(data.X, data.Y)
+
+
+def test_blocks_that_are_too_large(data):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="blocks: 30 class variables"):
+        GBNC(NaiveBayes(), blocks=[[f"y{i}" for i in range(30)]]).fit(
+            rng.normal(size=(40, 1)), rng.integers(2, size=(40, 30))
+        )
+    named = data.Y.rename(columns={"y3": "y0 + y1"})
+    with pytest.raises(ValueError, match="'y0 \\+ y1'"):
+        GBNC(NaiveBayes(), blocks=[["y0", "y1"]]).fit(data.X, named)
+
+
+def test_folds_from_a_generator(data):
+    from sklearn.model_selection import KFold
+
+    folds = (pair for pair in KFold(3).split(data.X))
+    GBNC(Logistic(), blocks="auto", cv=folds, max_parents=1).fit(data.X, data.Y)

@@ -3,8 +3,9 @@
 A network over blocks is learned like any other. Its tables are then split by the chain rule into tables of the class
 variables, P(A, B | pi, x) = P(A | pi, x) P(B | A, pi, x), so that every question and picture is about class variables.
 
-Combinations that no training row has share the probability 1 / (1 + N), in proportion to the product of the members'
-frequencies. As a parent, such a combination has the mean of the tables of those seen, weighted by their frequencies.
+Combinations that no training row has share the probability n1 / (1 + N), where n1 is the number of rows whose
+combination no other row has, at least 1. They share it in proportion to the product of the members' frequencies. As a
+parent, such a combination has the mean of the tables of those seen, weighted by their frequencies.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats, log_sum_exp
+from pmdc._support.arrays import Codes, Floats, Marks, log_sum_exp
 from pmdc._support.checks import shorten
 from pmdc.table.rows import TrainingRows
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 2**10
 """Largest number of combinations, observed or not, of a block that ``blocks="auto"`` tries."""
+
+MAX_COMBINATIONS = 2**20
+"""Largest number of combinations, observed or not, of any block."""
 
 MAX_TRIES = 3
 """How many pairs ``blocks="auto"`` tries at most; each costs another fit."""
@@ -49,8 +53,9 @@ class Blocks:
     unseen : tuple of arrays
         Log-probability of each combination of states, observed or not, among those not observed; -inf for observed
         ones. Flat, the last member fastest.
-    rest : float
-        The probability of all combinations not observed, 1 / (1 + N).
+    rest : tuple of float
+        The probability of all combinations not observed: the share of rows whose combination no other row has (Good
+        and Turing's estimate), counted as at least one row.
     """
 
     members: tuple[tuple[int, ...], ...]
@@ -58,12 +63,18 @@ class Blocks:
     combinations: tuple[Codes, ...]
     shares: tuple[Floats, ...]
     unseen: tuple[Floats, ...]
-    rest: float
+    rest: tuple[float, ...]
 
     @classmethod
     def of(cls, members: Sequence[Sequence[int]], rows: TrainingRows) -> Blocks:
         """Find the combinations of each block; class variables in no block are blocks of their own."""
         given = [tuple(sorted(block)) for block in members]
+        for block in given:
+            if math.prod(rows.class_sizes[k] for k in block) > MAX_COMBINATIONS:
+                raise ValueError(
+                    f"blocks: {len(block)} class variables together have more than {MAX_COMBINATIONS:,} combinations: "
+                    "make smaller blocks."
+                )
         alone = [(k,) for k in range(rows.n_classes) if not any(k in block for block in given)]
         every = tuple(sorted([*given, *alone]))
         found, shares, unseen = [], [], []
@@ -78,7 +89,7 @@ class Blocks:
             found.append(observed)
             shares.append(share)
             unseen.append(_unseen(rows, block, observed))
-        rest = 1.0 / (1.0 + float(rows.weights.sum()))
+        rest = tuple(_rest(rows, block) for block in every)
         return cls(every, rows.class_sizes, tuple(found), tuple(shares), tuple(unseen), rest)
 
     @classmethod
@@ -87,7 +98,7 @@ class Blocks:
         states = tuple(np.arange(size, dtype=np.int64)[:, None] for size in sizes)
         shares = tuple(np.full(size, 1.0 / size) for size in sizes)
         unseen = tuple(np.full(size, -np.inf) for size in sizes)
-        return cls(tuple((k,) for k in range(len(sizes))), tuple(sizes), states, shares, unseen, 0.5)
+        return cls(tuple((k,) for k in range(len(sizes))), tuple(sizes), states, shares, unseen, (0.5,) * len(sizes))
 
     @property
     def n_states(self) -> tuple[int, ...]:
@@ -95,6 +106,13 @@ class Blocks:
 
     def names(self, class_names: Sequence[str]) -> list[str]:
         return [" + ".join(class_names[k] for k in block) for block in self.members]
+
+    def check_names(self, class_names: Sequence[str], discrete_names: Sequence[str]) -> None:
+        """Raise an error if the name of a block is that of a column."""
+        taken = {*class_names, *discrete_names}
+        for name, block in zip(self.names(class_names), self.members, strict=True):
+            if len(block) > 1 and name in taken:
+                raise ValueError(f"blocks: the block {name!r} has the name of a column: rename the column.")
 
     def merge(self, rows: TrainingRows) -> TrainingRows:
         """Return the rows with the blocks as class variables."""
@@ -112,6 +130,7 @@ class Blocks:
         names = self.names(class_names)
         if not any(len(block) > 1 for block in self.members):
             return list(edges)
+        edges = list(edges)
         moved = [(names[home[a]] if a in home else a, names[home[b]] if b in home else b) for a, b in edges]
         return [edge for edge in dict.fromkeys(moved) if edge[0] != edge[1]]
 
@@ -174,9 +193,36 @@ class Blocks:
         block, observed, unseen = self.members[b], self.combinations[b], self.unseen[b]
         if len(observed) == len(unseen):
             return table
-        out = np.broadcast_to(unseen + math.log(self.rest), (*table.shape[:-1], len(unseen))).copy()
-        out[..., self._numbers(block, observed)] = table + math.log1p(-self.rest)
+        out = np.broadcast_to(unseen + math.log(self.rest[b]), (*table.shape[:-1], len(unseen))).copy()
+        out[..., self._numbers(block, observed)] = table + math.log1p(-self.rest[b])
         return out
+
+    def new_row_log_prob(self, held_out: Floats, rows: TrainingRows) -> Floats:
+        """Return the held-out log-probability of each row's outcome as a new row would get it.
+
+        The states of a block are the combinations of all rows, also of the one that is held out. Without it, a
+        combination that no other row has would be unseen, so it gets its share of `rest` instead.
+
+        Parameters
+        ----------
+        held_out : array of shape (n, n_blocks)
+            Held-out log-probabilities of the states of the blocks.
+        rows : TrainingRows
+            Of the class variables.
+        """
+        total = np.zeros(len(held_out))
+        for b, (block, observed, unseen) in enumerate(zip(self.members, self.combinations, self.unseen, strict=True)):
+            own = held_out[:, b]
+            if len(block) > 1:
+                number = self._numbers(block, rows.classes[:, list(block)])
+                alone = _alone(number, rows)[number]
+                seen = own + (math.log1p(-self.rest[b]) if len(observed) < len(unseen) or alone.any() else 0.0)
+                product = _log_products(rows, block)
+                others = np.full(1, -np.inf) if len(observed) == len(unseen) else product[np.isfinite(unseen)]
+                share = product[number] - np.logaddexp(log_sum_exp(others), product[number])
+                own = np.where(alone, math.log(self.rest[b]) + share, seen)
+            total += own
+        return total
 
     def named_graph(
         self, graph: networkx.DiGraph, class_names: Sequence[str], block_names: Sequence[str]
@@ -201,8 +247,8 @@ class Blocks:
             tuple(self.sizes) == tuple(sizes)
             and sorted(k for block in self.members for k in block) == list(range(len(sizes)))
             and len(self.members) == len(self.combinations) == len(self.shares) == len(self.unseen)
-            and type(self.rest) is float
-            and 0.0 < self.rest < 1.0
+            and len(self.rest) == len(self.members)
+            and all(type(rest) is float and 0.0 < rest < 1.0 for rest in self.rest)
             and all(
                 codes.ndim == 2
                 and codes.shape[1] == len(block)
@@ -210,10 +256,11 @@ class Blocks:
                 and codes.dtype == np.int64
                 and bool(((codes >= 0) & (codes < [sizes[k] for k in block])).all())
                 and len(np.unique(codes, axis=0)) == len(codes)
+                and (len(block) > 1 or len(codes) == sizes[block[0]])
                 and share.shape == (len(codes),)
                 and bool((share >= 0).all())
                 and unseen.shape == (math.prod(sizes[k] for k in block),)
-                and not np.isnan(unseen).any()
+                and bool((unseen <= 0.0).all())
                 for block, codes, share, unseen in zip(
                     self.members, self.combinations, self.shares, self.unseen, strict=True
                 )
@@ -222,16 +269,35 @@ class Blocks:
 
 
 def _unseen(rows: TrainingRows, block: tuple[int, ...], observed: Codes) -> Floats:
-    """Return the log-probability of each combination among those not observed: the product of smoothed frequencies."""
-    total = np.zeros(1)
-    number = np.zeros(len(observed), dtype=np.int64)
+    """Return the log-probability of each combination among those not observed."""
+    total, number = _log_products(rows, block), np.zeros(len(observed), dtype=np.int64)
     for place, k in enumerate(block):
+        number = number * rows.class_sizes[k] + observed[:, place]
+    total[number] = -np.inf
+    return total - log_sum_exp(total) if len(observed) < len(total) else total
+
+
+def _log_products(rows: TrainingRows, block: tuple[int, ...]) -> Floats:
+    """Return the log of the product of smoothed frequencies of each combination, the last member fastest."""
+    total = np.zeros(1)
+    for k in block:
         size = rows.class_sizes[k]
         counts = np.bincount(rows.classes[:, k], rows.weights, size) + 1.0 / size
         total = (total[:, None] + np.log(counts / counts.sum())).ravel()
-        number = number * size + observed[:, place]
-    total[number] = -np.inf
-    return total - log_sum_exp(total) if len(observed) < len(total) else total
+    return total
+
+
+def _alone(number: Codes, rows: TrainingRows) -> Marks:
+    """Return which combinations, by number, occur in one row of the table only, with a weight of at most 1."""
+    n = int(number.max()) + 1
+    pairs = np.unique(np.column_stack([number, rows.origin]), axis=0)
+    return (np.bincount(pairs[:, 0], minlength=n) == 1) & (np.bincount(number, rows.weights, n) <= 1.0)
+
+
+def _rest(rows: TrainingRows, block: tuple[int, ...]) -> float:
+    number = np.unique(rows.classes[:, list(block)], axis=0, return_inverse=True)[1].ravel()
+    alone = float(np.count_nonzero(_alone(number, rows)))
+    return max(alone, 1.0) / (1.0 + max(float(rows.weights.sum()), alone))
 
 
 def read_blocks(given: Any, class_names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -262,5 +328,6 @@ def proposed_blocks(sizes: Sequence[int], arcs: Sequence[tuple[float, int, int]]
     if len(sizes) > 1 and math.prod(sizes) <= MAX_CELLS:
         out.append(every)
     pairs = [tuple(sorted(pair)) for _, *pair in sorted(arcs, reverse=True)]
-    out += [pair for pair in dict.fromkeys(pairs) if pair != every and math.prod(sizes[k] for k in pair) <= MAX_CELLS]
-    return out[: 1 + MAX_TRIES]
+    small = [pair for pair in dict.fromkeys(pairs) if pair != every and math.prod(sizes[k] for k in pair) <= MAX_CELLS]
+    out += small[:MAX_TRIES]
+    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -287,8 +287,9 @@ class GBNC(MultiDimensionalClassifier):
         """
         other = copy(self)
         rows = other._read_training(X, y, None)
-        settings = configure(other, rows, Blocks.of([], rows))
-        experts = plan_for(other, rows, settings.recipes)
+        cv = 5 if isinstance(self.cv, Iterator) else self.cv  # a generator can be read only once, by fit
+        settings = configure(other, rows, Blocks.of([], rows), cv)
+        experts = plan_for(other, rows, settings)
         if self.conditioning == "partition":
             return plan(settings.rules, rows.sizes, len(rows))._replace(experts=experts)
         return Plan(sum(rule.classes_alone().count() for rule in settings.rules), None, experts)
@@ -330,6 +331,13 @@ class GBNC(MultiDimensionalClassifier):
         super()._check_parameters()
         criteria.penalty_of(self.criterion)
         self._check_experts()
+        if isinstance(self.blocks, str):
+            check_choice("blocks", self.blocks, ("auto", None), ", or give lists of class variables")
+            if not criteria.is_held_out(self.criterion):
+                raise ValueError(
+                    f"blocks='auto' needs a held-out criterion, not criterion={self.criterion!r}: choose "
+                    "criterion='auto', or give the blocks."
+                )
         check_choice("conditioning", self.conditioning, CONDITIONING)
         if isinstance(self.guard, bool) or not isinstance(self.guard, Real) or not 0 <= self.guard < np.inf:
             raise ValueError(f"guard={self.guard!r} must be a number of at least 0; 0 switches the guard off.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -35,29 +36,74 @@ Learned = tuple[Blocks, Settings, LearnedNetwork]
 
 def learn_blocks(model: GBNC, rows: TrainingRows) -> Learned:
     """Learn the network of a classifier over the blocks that it asks for, or over those that gain most."""
+    cv = _read_cv(model.cv)
     if model.blocks is None:
-        return _learn(model, rows, [])
-    if model.blocks != "auto":
-        return _learn(model, rows, read_blocks(model.blocks, model.class_table_.names))
-    best = _learn(model, rows, [])
-    home = {k: k for k in range(rows.n_classes)}  # the block that a class variable is in
-    for proposed in proposed_blocks(rows.class_sizes, _arcs(best)):
-        if len({home[k] for k in proposed}) < len(proposed):
-            continue  # a member has been merged already
-        taken = [block for block in best[0].members if len(block) > 1]
-        trial = _learn(model, rows, [*taken, proposed], cheap=proposed)
-        gain = _gain(best[2], trial[2], rows)
+        return _learn(model, rows, [], cv)
+    if not isinstance(model.blocks, str):
+        members = read_blocks(model.blocks, model.class_table_.names)
+        _refuse_forbidden(model, members)
+        return _learn(model, rows, members, cv)
+    alone = best = _learn(model, rows, [], cv)
+    merged: set[int] = set()
+    accepted: list[tuple[int, ...]] = []
+    for proposed in proposed_blocks(rows.class_sizes, _arcs(alone)):
+        if merged & set(proposed) or _forbidden(model, proposed) or _cyclic(model, [*accepted, proposed]):
+            continue
+        trial = _learn(model, rows, [*accepted, proposed], cv, forests_only=[*accepted, proposed])
+        gain = _gain(best, trial, rows)
         best[1].log(f"block {proposed}: gain {gain.value:.4g}, standard error {gain.standard_error:.3g}")
         if exceeds(gain, model.guard):
             best = trial
-            home |= dict.fromkeys(proposed, proposed[0])
-    return best
+            accepted.append(proposed)
+            merged |= set(proposed)
+    return _learn(model, rows, accepted, cv) if accepted else best
 
 
-def _learn(model: GBNC, rows: TrainingRows, members: Sequence[Sequence[int]], cheap: Sequence[int] = ()) -> Learned:
+def _learn(
+    model: GBNC,
+    rows: TrainingRows,
+    members: Sequence[tuple[int, ...]],
+    cv: Any,
+    forests_only: Sequence[tuple[int, ...]] = (),
+) -> Learned:
     blocks = Blocks.of(members, rows)
-    settings = configure(model, rows, blocks, cheap)
+    blocks.check_names(model.class_table_.names, model.feature_table_.discrete_names)
+    settings = configure(model, rows, blocks, cv, forests_only)
     return blocks, settings, learn_network(blocks.merge(rows), settings, blocks)
+
+
+def _read_cv(cv: Any) -> Any:
+    """Return `cv` so that it can be read several times."""
+    return cv if isinstance(cv, Integral) or hasattr(cv, "split") else list(cv)
+
+
+def _forbidden(model: GBNC, block: Sequence[int]) -> bool:
+    """Return whether an edge between two members is forbidden, in either direction."""
+    names = {model.class_table_.names[k] for k in block}
+    return any(set(edge) <= names for edge in model.forbidden_edges or ())
+
+
+def _refuse_forbidden(model: GBNC, members: Sequence[Sequence[int]]) -> None:
+    for block in members:
+        if _forbidden(model, block):
+            names = [model.class_table_.names[k] for k in block]
+            raise ValueError(f"blocks has {names}, but forbidden_edges has an edge between two of them: remove one.")
+
+
+def _cyclic(model: GBNC, members: Sequence[Sequence[int]]) -> bool:
+    """Return whether required edges between class variables would form a cycle between blocks."""
+    names = model.class_table_.names
+    home = {names[k]: number for number, block in enumerate(members) for k in block}
+    graph: dict[Any, set[Any]] = {}
+    for parent, child in model.required_edges or ():
+        one, other = home.get(parent, parent), home.get(child, child)
+        if one != other:
+            graph.setdefault(other, set()).add(one)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def _arcs(learned: Learned) -> list[tuple[float, int, int]]:
@@ -72,15 +118,23 @@ def _arcs(learned: Learned) -> list[tuple[float, int, int]]:
     ]
 
 
-def _gain(old: LearnedNetwork, new: LearnedNetwork, rows: TrainingRows) -> Gain:
+def _gain(old: Learned, new: Learned, rows: TrainingRows) -> Gain:
     """Return by how much the held-out log-likelihood of one network exceeds that of another."""
-    if old.held_out is None or new.held_out is None:
-        raise ValueError("blocks='auto' needs a held-out criterion: choose criterion='auto', or give the blocks.")
-    difference = new.held_out - old.held_out
+    found = []
+    for blocks, _, network in (old, new):
+        if network.held_out is None:
+            raise ValueError(
+                "blocks='auto' cannot compare networks of weighted rows by folds: give the blocks, or omit "
+                "sample_weight."
+            )
+        found.append(blocks.new_row_log_prob(network.held_out, rows))
+    difference = found[1] - found[0]
     return Gain(float(rows.weights @ difference), standard_error(difference, rows.weights, rows.origin))
 
 
-def configure(model: GBNC, rows: TrainingRows, blocks: Blocks, cheap: Sequence[int] = ()) -> Settings:
+def configure(
+    model: GBNC, rows: TrainingRows, blocks: Blocks, cv: Any, forests_only: Sequence[tuple[int, ...]] = ()
+) -> Settings:
     """Return the settings of learning.
 
     Parameters
@@ -89,20 +143,21 @@ def configure(model: GBNC, rows: TrainingRows, blocks: Blocks, cheap: Sequence[i
     rows : TrainingRows
         Of the class variables, not of blocks.
     blocks : Blocks
-    cheap : sequence of int
-        A block for which only forests are experts.
+    cv : as in `GBNC`, but no generator
+    forests_only : sequence of tuples of int
+        Blocks whose experts are forests only, to try them quickly.
     """
     plan = _plan(model, rows, blocks.n_states)
     experts = _by_block(model, blocks, "experts")
     recipes = [_recipes(one, plan, rows.weighted) for one in experts]
     recipes = [
-        [r for r in own if r.cheap] if tuple(cheap) == block else own
+        [recipe for recipe in own if not recipe.needs_pilot] if block in forests_only else own
         for block, own in zip(blocks.members, recipes, strict=True)
     ]
-    cv = model.cv if isinstance(model.cv, Integral) or hasattr(model.cv, "split") else list(model.cv)
     fold = None
     if any(recipes) and not isinstance(cv, Integral):
-        fold = read_folds(cv, rows).fold
+        folds = read_folds(cv, rows)
+        fold = folds.fold if all(len(train) for train, _ in folds.pairs) else None
         if fold is None:
             warn_user(
                 "cv has folds that do not train on all other rows, so no experts are fitted: local models are on the "
@@ -132,11 +187,13 @@ def _plan(model: GBNC, rows: TrainingRows, n_states: Sequence[int]) -> ExpertPla
     return plan_experts(len(rows), n_features, n_states, refit)
 
 
-def plan_for(model: GBNC, rows: TrainingRows, recipes: Sequence[Sequence[Recipe]]) -> ExpertPlan | None:
+def plan_for(model: GBNC, rows: TrainingRows, settings: Settings) -> ExpertPlan | None:
     """Return the plan of the experts, with all their recipes; None if no class variable has experts."""
-    every = tuple(recipe for own in recipes for recipe in own)
-    distinct = tuple(recipe for place, recipe in enumerate(every) if recipe not in every[:place])
-    return _plan(model, rows, rows.class_sizes)._replace(recipes=distinct) if distinct else None
+    distinct: dict[str, Recipe] = {recipe.name: recipe for own in settings.recipes for recipe in own}
+    if not distinct:
+        return None
+    plan = _plan(model, rows, rows.class_sizes)
+    return plan._replace(n_folds=settings.n_folds, recipes=tuple(distinct.values()))
 
 
 def _rules(model: GBNC, blocks: Blocks, experts: Sequence[Any]) -> list[ParentRules]:
@@ -168,13 +225,32 @@ def _by_block(model: GBNC, blocks: Blocks, parameter: str) -> list[Any]:
             raise ValueError(
                 f"{parameter} names {unknown[0]!r}, which is not a class variable; they are {shorten(list(names))}."
             )
-        values = [given.get(name, "auto" if parameter == "experts" else None) for name in names]
+        default = "auto" if parameter == "experts" else None
+        values = [
+            _of_block(given, parameter, name, model, block, default)
+            for name, block in zip(names, blocks.members, strict=True)
+        ]
     if parameter == "experts":  # an estimator of its own is on the features
         values = [
             None if isinstance(value, str) and estimator is not None else value
             for value, estimator in zip(values, _by_block(model, blocks, "estimator"), strict=True)
         ]
     return values
+
+
+def _of_block(
+    given: Mapping[str, Any], parameter: str, name: str, model: GBNC, block: Sequence[int], default: Any
+) -> Any:
+    """Return what a dict gives a block: by its own name, or what it gives all its members."""
+    if name in given:
+        return given[name]
+    values = [given.get(model.class_table_.names[k], default) for k in block]
+    if any(value is not values[0] for value in values):
+        raise ValueError(
+            f"{parameter} gives the members of the block {name!r} different values: name the block itself, "
+            f"{parameter}={{{name!r}: ...}}."
+        )
+    return values[0]
 
 
 def _recipes(experts: Any, plan: ExpertPlan, weighted: bool) -> list[Recipe]:

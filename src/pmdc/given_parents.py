@@ -34,8 +34,8 @@ class Chosen:
     families : list of Family
     fitter : Fitter
     kappa : function (child, family) -> shrinkage of a scored family, or None
-    held_out : array of shape (n,) or None
-        The held-out log-probability of each row's outcome.
+    held_out : array of shape (n, n_nodes) or None
+        The held-out log-probability of each row's states.
     experts : tuple of ConditionalExperts or None
         For each class variable, its experts on the features and its parents; empty if no class variable has any.
     """
@@ -54,12 +54,13 @@ def give_parents(
 
     The wider set of parents is tried first (`widen`). If it passes, the parents of the graph alone are tried too, and
     further parents are kept only if they pass the guard against these. Only class variables with expert features and
-    the default local model are tried, and only if held-out scores are of the rows as they are (leave-one-out).
+    the default local model are tried, not with ``conditioning="partition"``, and only if held-out scores are of the
+    rows as they are.
     """
     n_classes = len(chosen.families)
-    if settings.max_parents == 0 or chosen.held_out is None:
+    if settings.max_parents == 0 or settings.conditioning == "partition" or chosen.held_out is None:
         return chosen
-    held_out = chosen.held_out
+    held_out = chosen.held_out.copy()
     order = list(TopologicalSorter({k: f.classes(n_classes) for k, f in enumerate(chosen.families)}).static_order())
     trial = _Trial(chosen.families, chosen.fitter.learners, fits, experts, scorer, settings)
     found: dict[int, _Given] = {}
@@ -77,9 +78,9 @@ def give_parents(
             if fewer is not None and not trial.passes(best.rows - fewer.rows):
                 best = fewer
         found[k] = best
-        held_out = held_out + best.rows - base
+        held_out[:, k] = best.rows
         names = [settings.names[p] for p in best.experts.parents]
-        settings.log(f"experts of {settings.names[k]!r} given {names} gain {np.sum(best.rows - base):.4g} nats")
+        settings.log(f"experts of {settings.names[k]!r} given {names} gain {trial.gain(best.rows - base):.4g} nats")
     if not found:
         return chosen
 
@@ -130,10 +131,13 @@ class _Trial:
         rows = own.rows(k, best)
         return _Given(rows, best, wider, own, given.experts) if self.passes(rows - base, len(tried)) else None
 
+    def gain(self, difference: Floats) -> float:
+        return float(self.scorer.fitter.sample_weight @ difference)
+
     def passes(self, difference: Floats, among: int = 1) -> bool:
         """Return whether held-out rows gain more than the guard."""
         weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
-        gain = Gain(float(weights @ difference), standard_error(difference, weights, origin))
+        gain = Gain(self.gain(difference), standard_error(difference, weights, origin))
         return exceeds(gain, self.settings.guard, among)
 
 

@@ -77,8 +77,8 @@ class LearnedNetwork(NamedTuple):
         With ``C="auto"``, the chosen C for each class variable: of models without and with class variables as parents.
     experts : list of lists of ExpertScore
         The experts that were tried for each class variable.
-    held_out : array of shape (n,) or None
-        The held-out log-probability of each row's outcome, if a held-out criterion has scored the rows as they are.
+    held_out : array of shape (n, n_nodes) or None
+        The held-out log-probability of each row's states, if a held-out criterion has scored the rows as they are.
     """
 
     network: Network
@@ -117,7 +117,8 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
             chosen = give_parents(chosen, fits, experts, scorer, settings)
             try:
                 tree = _compile(chosen.families, blocks, settings)
-            except NetworkTooWideError:
+            except NetworkTooWideError as error:
+                settings.log(f"no experts given the parents: {error}")
                 chosen = searched
         network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
@@ -140,10 +141,10 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
 
 
 def _rows(scorer: Scorer, families: Sequence[Family], rows: TrainingRows) -> Floats | None:
-    """Return the held-out log-probability of each row's outcome, if the scorer has it."""
+    """Return the held-out log-probability of each row's states, if the scorer has it."""
     if not isinstance(scorer, HeldOutScorer) or len(scorer.fitter.codes) != len(rows):
         return None
-    return np.sum([scorer.rows(k, family) for k, family in enumerate(families)], axis=0)
+    return np.column_stack([scorer.rows(k, family) for k, family in enumerate(families)])
 
 
 def _report(experts: FittedExperts, settings: Settings) -> None:

@@ -69,7 +69,7 @@ def fail(p):
 
 @pytest.mark.parametrize(
     "experts",
-    ["foo", [], (), 3, True, GaussianNB(), GaussianNB, {"a", "b"}, {"y0": "foo"}, {"y0": []}, {"y1": GaussianNB()}],
+    ["foo", [], (), 3, True, GaussianNB(), GaussianNB, {"a"}, {"y0": "foo"}, {"y0": []}, {"y1": GaussianNB()}],
     ids=str,
 )
 def test_no_list_of_experts(experts):

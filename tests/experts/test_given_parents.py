@@ -43,13 +43,13 @@ def test_tables_are_those_of_each_configuration(model):
     """The batched table against one call for each row and configuration."""
     features = model._read(interaction(6, seed=2)[0])
     network = model._network
-    tables, X = network.tables(features), network.experts.inputs(features)
+    tables, inputs = network.tables(features), network.experts.inputs(features)
     [k] = [k for k, own in enumerate(given(model)) if own is not None]
     node, parents, Z = network.nodes[k], network.class_parents[k], network.inputs(features)[k]
     for configuration in np.ndindex(*(network.sizes[p] for p in parents)):
-        codes = np.zeros((len(X), len(network.nodes)), dtype=np.int64)
+        codes = np.zeros((len(features), len(network.nodes)), dtype=np.int64)
         codes[:, list(parents)] = configuration
-        extra = given(model)[k](X, codes[:, list(given(model)[k].parents)])
+        extra = given(model)[k](inputs, codes[:, list(given(model)[k].parents)])
         expected = node.log_proba(np.hstack([Z, extra]), codes)
         np.testing.assert_allclose(tables[k][(slice(None), *configuration)], expected, atol=1e-12)
     np.testing.assert_allclose(np.exp(tables[k]).sum(axis=-1), 1.0)
@@ -77,7 +77,7 @@ def test_forbidden_edges_are_not_given():
     assert not set(model.graph_.edges) & set(both)
 
 
-@pytest.mark.parametrize("settings", [{"max_parents": 0}, {"criterion": "bic"}])
+@pytest.mark.parametrize("settings", [{"max_parents": 0}, {"criterion": "bic"}, {"conditioning": "partition"}])
 def test_not_without_parents_or_held_out_scores(settings):
     assert not given(GBNC(**settings).fit(*interaction(150)))
 
@@ -94,3 +94,23 @@ def test_wider_sets_are_limited():
     assert widen((1,), [3, 2], (2, 2, 2, 2)) == (1, 2, 3)
     assert widen((), [0, 1, 2], (MAX_CONFIGURATIONS, 2, 2)) == (0,)
     assert widen((), [0, 1, 2], (8, 9, 8)) == (0, 2)
+
+
+def test_a_file_with_experts_given_parents_for_a_class_variable_without_experts(tmp_path):
+    """Its local models are on the features: more columns would be read beyond the coefficients."""
+    from dataclasses import replace
+
+    from pmdc.experts.features import ConditionalExperts, Expert
+    from pmdc.experts.members import ClassifierMember
+    from pmdc.learners import Logistic
+
+    X, Y = interaction(100)
+    model = GBNC(experts={"y0": [Logistic()], "y1": None, "y2": None}, required_edges=[("y0", "y1")]).fit(X, Y)
+    member = ClassifierMember(None, np.array([0]), 2)
+    own = Expert("crafted", (1,), ((0, 2),), (1.0,), (member,))
+    crafted = (None, ConditionalExperts((0,), (2,), (own,) * 50), None)
+    network = model._network
+    model._network = replace(network, experts=replace(network.experts, given_parents=crafted))
+    pmdc.save(model, tmp_path / "model.skops")
+    with pytest.raises(ValueError, match="inconsistent|damaged"):
+        pmdc.load(tmp_path / "model.skops")

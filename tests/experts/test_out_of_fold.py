@@ -239,7 +239,7 @@ def test_new_rows_are_answered_by_the_mean_of_the_models_or_by_one(recipe):
     fits = ExpertFits.of(rows, [[recipe]] * 3, 5, 0, lambda work, jobs, data: [work(job, data) for job in jobs])
     candidate = next(one for one in fits.candidates() if 1 in one.targets)
     assert sorted(candidate.members) == [0, 1, 2, 3, 4]
-    mean = np.mean([member.proba(fits.data.X) for member in candidate.members.values()], axis=0)
+    mean = np.mean([member.proba(fits.data.inputs(recipe)) for member in candidate.members.values()], axis=0)
     expert = folds.features.experts[folds.features.order[1][0]]
     place = expert.targets.index(1)
     begin, end = expert.columns[place]
@@ -469,3 +469,11 @@ def test_folds_that_leave_rows_out_of_training_have_no_experts():
     with pytest.warns(UserWarning, match="cv .*experts"):
         model = GBNC(cv=halves).fit(X, Y)
     assert not any(model.experts_.values())
+
+
+def test_forests_beside_classifiers_of_the_user_see_standardised_features():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    Y = np.column_stack([x[:, 0] > 0, x[:, 0] > 0.5]).astype(int)
+    model = GBNC(experts={"y0": [GaussianNB()]}, max_parents=0).fit(1e10 + x, Y)
+    assert min(score.log_loss for score in model.experts_["y1"] if "trees" in score.name) < 0.2

@@ -59,6 +59,8 @@ class Expert:
         m of `log_features` for each of these.
     members : tuple of Member
         The models without each fold, or one model of all rows; their probabilities are averaged.
+    raw : bool
+        Whether it sees the numbers of the table, as classifiers that the user gave do, instead of standardised ones.
     """
 
     name: str
@@ -66,20 +68,43 @@ class Expert:
     columns: tuple[tuple[int, int], ...]
     smoothing: tuple[float, ...]
     members: tuple[Member, ...]
+    raw: bool = False
 
     def consistent(self, n_inputs: int, class_sizes: Sequence[int]) -> bool:
         """Return whether an expert read from a file may be evaluated on this number of inputs."""
         width = getattr(self.members[0], "width", 0) if self.members else 0
         return (
-            len(self.targets) == len(self.columns) == len(self.smoothing)
+            len(self.members) > 0
+            and len(self.targets) == len(self.columns) == len(self.smoothing)
             and width <= sum(class_sizes)
             and all(type(m) is float and 0 < m < np.inf for m in self.smoothing)
             and all(
-                0 <= k < len(class_sizes) and begin >= 0 and end <= width and end - begin == class_sizes[k]
+                all(type(number) is int for number in (k, begin, end))
+                and 0 <= k < len(class_sizes)
+                and begin >= 0
+                and end <= width
+                and end - begin == class_sizes[k]
                 for k, (begin, end) in zip(self.targets, self.columns, strict=True)
             )
             and all(m.width == width and m.consistent(n_inputs) for m in self.members)
         )
+
+
+class Inputs(NamedTuple):
+    """The features of rows as experts see them, discrete ones as indicators: standardised, and as in the table."""
+
+    standard: Floats
+    raw: Floats
+
+    def rows(self, rows: Codes) -> Inputs:
+        return Inputs(self.standard[rows], self.raw[rows])
+
+    def beside(self, columns: Floats) -> Inputs:
+        """Return the same with more columns."""
+        return Inputs(np.hstack([self.standard, columns]), np.hstack([self.raw, columns]))
+
+    def proba(self, expert: Expert) -> Floats:
+        return mean_proba(expert.members, np.ascontiguousarray(self.raw if expert.raw else self.standard))
 
 
 @dataclass(frozen=True)
@@ -100,15 +125,16 @@ class ConditionalExperts:
     sizes: tuple[int, ...]
     experts: tuple[Expert, ...]
 
-    def __call__(self, X: Floats, codes: Codes) -> Floats:
+    def __call__(self, inputs: Inputs, codes: Codes) -> Floats:
         """Return the features of rows with these states of the parents, shape (n, n_experts * n_states)."""
-        inputs = np.ascontiguousarray(np.hstack([X, one_hot(codes, self.sizes)]))
-        return np.hstack([log_features(mean_proba(e.members, inputs), e.smoothing[0]) for e in self.experts])
+        both = inputs.beside(one_hot(codes, self.sizes))
+        return np.hstack([log_features(both.proba(expert), expert.smoothing[0]) for expert in self.experts])
 
     def consistent(self, n_inputs: int, child: int, class_sizes: Sequence[int]) -> bool:
         """Return whether experts read from a file fit the table."""
         return (
-            len(self.parents) == len(self.sizes)
+            len(self.experts) > 0
+            and len(self.parents) == len(self.sizes)
             and all(
                 type(p) is int and 0 <= p < len(class_sizes) and class_sizes[p] == size
                 for p, size in zip(self.parents, self.sizes, strict=True)
@@ -162,7 +188,10 @@ class ExpertFeatures:
             and all(type(expert) is Expert and expert.consistent(n_inputs, class_sizes) for expert in self.experts)
             and len(self.given_parents) in (0, len(class_sizes))
             and all(
-                own is None or (type(own) is ConditionalExperts and own.consistent(n_inputs, k, class_sizes))
+                own is None
+                or (
+                    type(own) is ConditionalExperts and bool(self.order[k]) and own.consistent(n_inputs, k, class_sizes)
+                )
                 for k, own in enumerate(self.given_parents)
             )
             and all(
@@ -172,16 +201,17 @@ class ExpertFeatures:
             )
         )
 
-    def inputs(self, features: Features) -> Floats:
+    def inputs(self, features: Features) -> Inputs:
         """Return the features as the experts see them."""
-        return np.ascontiguousarray(self.prepare(features))
+        raw = Indicators(self.prepare.sizes)(features)
+        return Inputs(raw if self.prepare.affine is None else self.prepare.affine(raw), raw)
 
     def __call__(self, features: Features) -> list[Floats]:
         """Return the features of x alone for each class variable, shape (n, n_experts * n_states)."""
-        X = self.inputs(features)
+        inputs = self.inputs(features)
         found: list[dict[int, Floats]] = []
         for expert in self.experts:
-            proba = mean_proba(expert.members, X)
+            proba = inputs.proba(expert)
             found.append(
                 {
                     target: log_features(proba[:, begin:end], m)
@@ -189,7 +219,7 @@ class ExpertFeatures:
                 }
             )
         return [
-            np.hstack([np.empty((len(X), 0)), *(found[expert][target] for expert in order)])
+            np.hstack([np.empty((len(features), 0)), *(found[expert][target] for expert in order)])
             for target, order in enumerate(self.order)
         ]
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
-from pmdc.experts.features import ConditionalExperts, Expert
+from pmdc._support.arrays import Codes, Floats, log_sum_exp
+from pmdc.experts.features import ConditionalExperts, Expert, log_features
 from pmdc.experts.out_of_fold import Candidate, ExpertFits, FittedExperts
 from pmdc.learners.inputs import one_hot
 
@@ -69,7 +69,7 @@ def fit_given_parents(
     """
     sizes = tuple(fits.data.sizes[p] for p in parents)
     codes = fits.data.codes[:, list(parents)]
-    own = fits.on(np.hstack([fits.data.X, one_hot(codes, sizes)]), salt=parents)
+    own = fits.beside(one_hot(codes, sizes), salt=parents)
     tried = [own.candidate(recipe, (child,)) for recipe in experts.for_parents[child]]
     own.run(tried, own.pilots)
     kept = [candidate for candidate in tried if _promising(own, candidate, base)]
@@ -84,6 +84,7 @@ def fit_given_parents(
             ((0, fits.data.sizes[child]),),
             (m,),
             own.members(candidate, experts.refit),
+            candidate.recipe.raw,
         )
         for candidate, (m, _) in zip(kept, smoothed, strict=True)
     )
@@ -92,9 +93,8 @@ def fit_given_parents(
 
 def _promising(own: ExpertFits, candidate: Candidate, base: Floats) -> bool:
     """Return whether the mean with the model so far is better on the pilot folds."""
-    own.stop_early(candidate)
     rows: Codes = np.flatnonzero(np.isfinite(candidate.proba[:, 0]))
-    n_states = candidate.proba.shape[1]
-    p = (100.0 * candidate.proba[rows, own.data.codes[rows, candidate.targets[0]]] + 1.0 / n_states) / 101.0
-    mixed = np.logaddexp(base[rows], np.log(p)) - math.log(2.0)
+    z = log_features(candidate.proba[rows], 100.0)
+    log_p = (z - log_sum_exp(z))[np.arange(len(rows)), own.data.codes[rows, candidate.targets[0]]]
+    mixed = np.logaddexp(base[rows], log_p) - math.log(2.0)
     return bool(own.rows.weights[rows] @ (mixed - base[rows]) > 0)

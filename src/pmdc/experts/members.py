@@ -51,7 +51,12 @@ class ForestMember:
     width: int
 
     def consistent(self, n_inputs: int) -> bool:
-        return _are_places(self) and _are_trees(self.trees, n_inputs, len(self.places))
+        return _are_places(self) and _are_trees(self.trees, n_inputs, len(self.places)) and self._are_probabilities()
+
+    def _are_probabilities(self) -> bool:
+        trees = self.trees
+        inside = (trees.values >= 0.0) & (trees.values <= 1.0)
+        return trees.average and bool(inside.all()) and not trees.baseline.any()
 
     def proba(self, X: Floats) -> Floats:
         return _scatter(self.trees.scores(X), self.places, self.width)

@@ -22,7 +22,7 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
 from pmdc.experts.members import BoostingMember, Member, join_members
-from pmdc.experts.recipes import BoostingRecipe, ClassifierRecipe, Recipe, Sample
+from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.inputs import Affine, Indicators
 from pmdc.learners.tasks import root_task
@@ -78,13 +78,17 @@ class Job:
 
 @dataclass(frozen=True)
 class ExpertData:
-    """What workers need."""
+    """What workers need: the features, standardised and as in the table, states, weights and folds."""
 
     X: Floats
+    raw: Floats
     codes: Codes
     sizes: tuple[int, ...]
     weights: Floats | None
     fold: Codes
+
+    def inputs(self, recipe: Recipe) -> Floats:
+        return self.raw if recipe.raw else self.X
 
 
 @dataclass
@@ -144,8 +148,8 @@ class ExpertFits:
     data : ExpertData
     rows : TrainingRows
     prepare : Indicators
-        The features as the experts see them: discrete ones as indicators, and all standardised unless classifiers
-        were given, which see the numbers of the table.
+        The features as the experts see them: discrete ones as indicators, and all standardised. Classifiers that the
+        user gave see the numbers of the table.
     recipes : for each class variable, its candidates; none for a class variable without experts
     n_folds : int
     seed : int
@@ -174,20 +178,19 @@ class ExpertFits:
         fold: Codes | None = None,
     ) -> ExpertFits:
         """Prepare the rows; `fold` is the fold of each row if the user gave folds."""
-        prepare = Indicators(rows.feature_sizes)
+        raw = np.ascontiguousarray(Indicators(rows.feature_sizes)(rows.features))
+        # Forests read single precision, in which large numbers with small differences would be equal.
+        prepare = Indicators(rows.feature_sizes, Affine.standard(raw, rows.weights))
         X = np.ascontiguousarray(prepare(rows.features))
-        if not any(isinstance(recipe, ClassifierRecipe) for own in recipes for recipe in own):
-            # Forests read single precision, in which large numbers with small differences would be equal.
-            prepare = Indicators(rows.feature_sizes, Affine.standard(X, rows.weights))
-            X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
         fold = expert_folds(rows, n_folds) if fold is None else fold
-        data = ExpertData(X, rows.classes, rows.class_sizes, weights, fold)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
-    def on(self, X: Floats, salt: tuple[int, ...]) -> ExpertFits:
-        """Return the same for other inputs of the same rows."""
-        return replace(self, data=replace(self.data, X=np.ascontiguousarray(X)), salt=salt)
+    def beside(self, columns: Floats, salt: tuple[int, ...]) -> ExpertFits:
+        """Return the same with more inputs."""
+        X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.data.X, self.data.raw))
+        return replace(self, data=replace(self.data, X=X, raw=raw), salt=salt)
 
     @property
     def pilots(self) -> range:
@@ -201,16 +204,16 @@ class ExpertFits:
         """Return the experts that were fitted on all folds."""
         tell_phase("fitting experts")
         groups = self._groups()
-        cheap = [self.candidate(*group) for group in groups if group[0].cheap]
-        self.run(cheap, range(self.n_folds))
-        dear = [self.candidate(*group) for group in groups if not group[0].cheap]
-        if dear:
+        sure = [self.candidate(*group) for group in groups if not group[0].needs_pilot]
+        self.run(sure, range(self.n_folds))
+        tried = [self.candidate(*group) for group in groups if group[0].needs_pilot]
+        if tried:
             tell_phase("trying further experts")
-            self.run(dear, self.pilots)
-            dear = self._promising(dear, cheap)
+            self.run(tried, self.pilots)
+            tried = self._promising(tried, sure)
             tell_phase("fitting further experts")
-            self.run(dear, range(len(self.pilots), self.n_folds))
-        return [*cheap, *dear]
+            self.run(tried, range(len(self.pilots), self.n_folds))
+        return [*sure, *tried]
 
     def _groups(self) -> list[tuple[Recipe, tuple[int, ...]]]:
         """Return each recipe with the class variables that it is fitted for, together or one by one."""
@@ -233,7 +236,7 @@ class ExpertFits:
         for (candidate, job), member in zip(jobs, results, strict=True):
             held = self.data.fold == job.fold
             candidate.members[job.fold] = member
-            candidate.proba[held] = member.proba(self.data.X[held])
+            candidate.proba[held] = member.proba(self.data.inputs(job.recipe)[held])
         for candidate in candidates:
             self.stop_early(candidate)
 
@@ -243,14 +246,16 @@ class ExpertFits:
         name = sum(ord(letter) * 31**i for i, letter in enumerate(candidate.recipe.name)) % 2**31
         return int(np.random.SeedSequence(self.seed, spawn_key=(name, *key)).generate_state(1)[0] % 2**31)
 
-    def _promising(self, dear: Sequence[Candidate], cheap: Sequence[Candidate]) -> list[Candidate]:
+    def _promising(self, tried: Sequence[Candidate], sure: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that improve on the best forest in their pilot; of boosting, the better setting."""
         kept: dict[tuple[int, str], tuple[float, Candidate]] = {}
-        for candidate in dear:
+        for candidate in tried:
             k = candidate.targets[0]
+            if self._diverged(candidate):
+                continue
             done = np.isfinite(candidate.proba[:, 0])
             own = self._log_proba(candidate, k, done)
-            others = [self._log_proba(c, k, done) for c in cheap if k in c.targets]
+            others = [self._log_proba(c, k, done) for c in sure if k in c.targets]
             score = self._log_likelihood(own, k, done)
             if others:
                 best = max(others, key=lambda other: self._log_likelihood(other, k, done))
@@ -260,6 +265,19 @@ class ExpertFits:
             if (k, kind) not in kept or score > kept[k, kind][0]:
                 kept[k, kind] = score, candidate
         return [candidate for _, candidate in kept.values()]
+
+    def _diverged(self, candidate: Candidate) -> bool:
+        """Return whether boosting predicts its own training rows worse than their most frequent state does."""
+        if candidate.n_iterations is None:
+            return False
+        for f, member in candidate.members.items():
+            if isinstance(member, BoostingMember):
+                kept = self.data.fold != f
+                y = self.data.codes[kept, candidate.targets[0]]
+                right = member.first(candidate.n_iterations).proba(self.data.X[kept]).argmax(axis=1) == y
+                if right.mean() < np.bincount(y).max() / len(y) - 1e-9:
+                    return True
+        return False
 
     def _log_proba(self, candidate: Candidate, k: int, done: Any) -> Floats:
         begin, end = columns_of(self.data.sizes, candidate.targets)[k]
@@ -352,7 +370,12 @@ class ExpertFits:
                         order[k][place] = number
             experts.append(
                 Expert(
-                    candidate.recipe.name, tuple(targets), tuple(columns[k] for k in targets), tuple(smoothing), members
+                    candidate.recipe.name,
+                    tuple(targets),
+                    tuple(columns[k] for k in targets),
+                    tuple(smoothing),
+                    members,
+                    candidate.recipe.raw,
                 )
             )
         rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]
@@ -398,4 +421,6 @@ def fit_member(job: Job, data: ExpertData) -> Member:
     kept = data.fold != job.fold
     weights = None if data.weights is None else data.weights[kept]
     sizes = tuple(data.sizes[k] for k in job.targets)
-    return job.recipe.fit(Sample(data.X[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed))
+    return job.recipe.fit(
+        Sample(data.inputs(job.recipe)[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed)
+    )

@@ -20,7 +20,6 @@ class ExpertPlan(NamedTuple):
     Attributes
     ----------
     n_folds : int
-        0 if there are no experts.
     recipes : tuple of Recipe
         Candidates for each class variable; those that do not improve held-out rows are dropped.
     refit : bool

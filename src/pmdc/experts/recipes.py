@@ -54,8 +54,10 @@ class Recipe(ABC):
     name: str
     together: bool = False
     """Whether one model serves all class variables."""
-    cheap: bool = False
-    """Whether it is fitted on all folds without a pilot."""
+    raw: bool = False
+    """Whether it sees the numbers of the table instead of standardised ones."""
+    needs_pilot: bool = True
+    """Whether it is tried on some folds before it is fitted on all."""
 
     @abstractmethod
     def fit(self, sample: Sample) -> Member:
@@ -75,7 +77,7 @@ class ForestRecipe(Recipe):
     min_leaf: int
     max_features: Any = "sqrt"
     together = True
-    cheap = True
+    needs_pilot = False
 
     def fit(self, sample: Sample) -> ForestMember:
         forest = {"extra trees": ExtraTreesClassifier, "random forest": RandomForestClassifier}[self.kind](
@@ -134,7 +136,8 @@ class ClassifierRecipe(Recipe):
 
     name: str
     classifier: Any
-    cheap = True
+    raw = True
+    needs_pilot = False
 
     def fit(self, sample: Sample) -> ClassifierMember:
         classifier = clone(self.classifier)

@@ -309,6 +309,9 @@ class _Problem:
                 if not poor.any():
                     break
                 size[poor] /= 2.0
+            if poor.any():  # no step helps there: stay
+                trial = np.where(poor[:, None], theta, trial)
+                new_value, new_P = self.objective(trial)
             theta, value, P = trial, new_value, new_P
         return _Fit(theta, P, hessian, converged)
 

@@ -67,6 +67,7 @@ ENGINES: tuple[Engine, ...] = (
         ),
         conditional_logit.ConditionalLogitModels,
         functions=(conditional_logit.continuous,),
+        settings="the default on experts",
     ),
     Engine(clones.accepts_forest, clones.ForestLearner, clones.EstimatorModels),
     Engine(

@@ -228,14 +228,14 @@ class Network:
         given = self.experts.conditional(child)
         assert given is not None
         node, parents = self.nodes[child], self.class_parents[child]
-        X = self.experts.inputs(features)
+        every = self.experts.inputs(features)
         configurations = np.array(list(np.ndindex(*(self.sizes[p] for p in parents))), dtype=np.int64)
-        step = max(1, MAX_REPEATED // (len(configurations) * max(1, X.shape[1])))
+        step = max(1, MAX_REPEATED // (len(configurations) * max(1, every.raw.shape[1])))
         blocks = [np.empty((0, len(configurations), node.n_states))]
-        for start in range(0, len(X), step):
-            rows = np.repeat(np.arange(start, min(start + step, len(X))), len(configurations))
+        for start in range(0, len(Z), step):
+            rows = np.repeat(np.arange(start, min(start + step, len(Z))), len(configurations))
             repeated = codes[rows]
             repeated[:, list(parents)] = np.tile(configurations, (len(rows) // len(configurations), 1))
-            inputs = np.hstack([Z[rows], given(X[rows], repeated[:, list(given.parents)])])
+            inputs = np.hstack([Z[rows], given(every.rows(rows), repeated[:, list(given.parents)])])
             blocks.append(node.log_proba(inputs, repeated).reshape(-1, len(configurations), node.n_states))
         return np.concatenate(blocks)

@@ -87,7 +87,8 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
             if experts is not None and network.has_experts(k):
                 inputs = Features(np.zeros((1, experts.width(k) * n_states)), inputs.discrete)
                 given = experts.conditional(k)
-                _demand(given is None or set(given.parents) <= set(node.family.classes(len(nodes))))
+                if given is not None:
+                    _demand(set(given.parents) <= set(node.family.classes(len(nodes))) and prepare is continuous)
             _check_node(node, n_states, sizes, prepare, inputs, [])
     elif isinstance(model, BinaryRelevance):
         for target, n_states in zip(model._models, classes, strict=True):
