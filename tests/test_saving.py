@@ -1236,6 +1236,107 @@ def test_learners_in_experts_are_checked(wrong, file_with, tmp_path):
     check_refused(file_with("logistic"), wrong, tmp_path / "model")
 
 
+def interacting(n=300):
+    """A class variable that is the xor of another and a feature: an expert that sees both knows more."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 3))
+    first = (rows[:, 1] + rng.normal(size=n) > 0).astype(int)
+    return rows, np.column_stack([first, first ^ (rows[:, 0] > 0), rng.integers(0, 3, n)])
+
+
+@pytest.fixture(scope="module")
+def given_parents(tmp_path_factory):
+    """The file of a model with experts on the features and parents."""
+    path = tmp_path_factory.mktemp("given") / "model"
+    recipes = EXPERTS["forest"], BoostingRecipe("boosting", 0.3, 20, 5, 7, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pmdc.configure.plan_experts", lambda *_: ExpertPlan(3, recipes, False, ()))
+        model = GBNC().fit(*interacting())
+    pmdc.save(model, path)
+    assert_same_model(model, pmdc.load(path), interacting()[0])
+    return path
+
+
+def given_of(model):
+    return next(one for one in experts_of(model).given_parents if one is not None)
+
+
+def swap_given(model):
+    """Give the experts of one class variable to another."""
+    given = experts_of(model).given_parents
+    put(experts_of(model), given_parents=(*given[1:], given[0]))
+
+
+GIVEN = {
+    "parent beyond": lambda model: put(given_of(model), parents=(9,)),
+    "parent below": lambda model: put(given_of(model), parents=(-1,)),
+    "no parent of the network": lambda model: put(given_of(model), parents=(2,), sizes=(3,)),
+    "more parents": lambda model: put(given_of(model), parents=given_of(model).parents * 2),
+    "other sizes": lambda model: put(given_of(model), sizes=(9,)),
+    "no experts": lambda model: put(given_of(model), experts=()),
+    "no members": lambda model: put(given_of(model).experts[0], members=()),
+    "other members": lambda model: put(given_of(model).experts[0], members=first_expert(model).members),
+    "other targets": lambda model: put(given_of(model).experts[0], targets=(2,)),
+    "other smoothing": lambda model: put(given_of(model).experts[0], smoothing=(np.nan,)),
+    "fewer inputs": lambda model: put(given_of(model).experts[0].members[0].trees, n_inputs=3),
+    "fewer": lambda model: put(experts_of(model), given_parents=experts_of(model).given_parents[1:]),
+    "none": lambda model: put(experts_of(model), given_parents=()),
+    "other": lambda model: put(experts_of(model), given_parents=(first_expert(model),) * 3),
+    "of another class variable": swap_given,
+}
+
+
+@pytest.mark.parametrize("wrong", GIVEN.values(), ids=GIVEN)
+def test_experts_given_the_parents_that_do_not_fit_are_refused(wrong, given_parents, tmp_path):
+    check_refused(given_parents, wrong, tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def with_block(tmp_path_factory):
+    """The file of a model with a block."""
+    path = tmp_path_factory.mktemp("block") / "model"
+    model = GBNC(experts=None, blocks=[["y0", "y1"]]).fit(*interacting())
+    pmdc.save(model, path)
+    assert_same_model(model, pmdc.load(path), interacting()[0])
+    return path
+
+
+def in_block(name, change):
+    """Change what the blocks know of the first."""
+
+    def wrong(model):
+        own = list(getattr(model._blocks, name))
+        own[0] = change(own[0])
+        put(model._blocks, **{name: tuple(own)})
+
+    return wrong
+
+
+BLOCKS = {
+    "member beyond": in_block("members", lambda members: (0, 9)),
+    "member twice": in_block("members", lambda members: (0, 0)),
+    "fewer members": in_block("members", lambda members: (0,)),
+    "other sizes": lambda model: put(model._blocks, sizes=(2, 2, 9)),
+    "state beyond": in_block("combinations", lambda codes: codes + 10**6),
+    "state below": in_block("combinations", lambda codes: codes - 10**6),
+    "combinations twice": in_block("combinations", lambda codes: codes[[0] * len(codes)]),
+    "fewer combinations": in_block("combinations", lambda codes: codes[1:]),
+    "no integers": in_block("combinations", lambda codes: codes.astype(float)),
+    "fewer shares": in_block("shares", lambda shares: shares[1:]),
+    "negative shares": in_block("shares", lambda shares: -shares),
+    "NaN as share": in_block("shares", lambda shares: np.nan * shares),
+    "fewer unseen": in_block("unseen", lambda unseen: unseen[1:]),
+    "NaN as unseen": in_block("unseen", lambda unseen: np.full_like(unseen, np.nan)),
+    "rest": lambda model: put(model._blocks, rest=2.0),
+    "no blocks": lambda model: vars(model).update(_blocks=None),
+}
+
+
+@pytest.mark.parametrize("wrong", BLOCKS.values(), ids=BLOCKS)
+def test_blocks_that_do_not_fit_are_refused(wrong, with_block, tmp_path):
+    check_refused(with_block, wrong, tmp_path / "model")
+
+
 # Size, and files of earlier versions ----------------------------------------------------------------------------
 
 
