@@ -67,7 +67,7 @@ class GBNC(MultiDimensionalClassifier):
     criterion : {"auto", "cv", "loo", "bic", "bic-full", "aic", "cll"} or callable, default="auto"
         The score of a class variable's parents.
 
-        - Held-out criteria are the log-probability of each row under models that have not seen it: "cv" by
+        - Held-out criteria are the log-probability of each row under local models that have not seen it: "cv" by
           cross-validation (out-of-bag for forests with bootstrap, unless `cv` gives folds), "loo" by leave-one-out
           (for naive Bayes exactly, on experts by one Newton step). "auto" is "loo" for these two and "cv" for any
           other estimator.
@@ -90,10 +90,10 @@ class GBNC(MultiDimensionalClassifier):
         than half the square of this number in nats. 0 switches the guard off.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows by their contents, balanced in all class variables: the
-        order of the rows does not matter, and a row of weight 3 is dealt as three equal rows. A list contains
-        positions in the table given to `fit`; a splitter is called with the rows of positive weight. In both, every
-        row must be held out exactly once, and a row is in one fold whatever its weight; the experts use these folds
-        too. With a number, they deal folds of their own.
+        order of the rows does not matter, and a row of weight 3 is dealt as three equal rows; experts deal folds of
+        their own. A list contains positions in the table given to `fit`; a splitter is called with the rows of positive
+        weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and the
+        experts use these folds too.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
         paper's refinement, which may lose it (only with ``conditioning="partition"``; otherwise the same as "lemma").
