@@ -29,7 +29,7 @@ _MAX_STATES = 8
 _BAR_WIDTH = 16
 _LOSSES = ("Hamming", "subset 0/1", "joint log-loss")
 _ROLES = {"class variable": "cyan", "continuous": "", "discrete": "yellow", "ignored": "dim"}
-_CONDITIONINGS = {"partition": "partitions the rows", "input": "input"}
+_CONDITIONINGS = {"partition": "partitions the rows", "input": "input", "block": "same block"}
 
 
 class Screen:

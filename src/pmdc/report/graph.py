@@ -46,11 +46,12 @@ _MIN_OPACITY = 0.2
 KIND_COLOURS = {"class": ("#0072b2", "#e3f0f8"), "discrete": ("#c26f00", "#fdf0d5")}
 EDGE_COLOURS = {"class": "#4d4d4d", "discrete": "#c26f00"}
 _KINDS = {"class": "class variable", "discrete": "discrete feature"}
-_DASHES = {"partition": (), "input": (5.0, 3.0), "mixed": (7.0, 2.0, 2.0, 2.0)}
+_DASHES = {"partition": (), "input": (5.0, 3.0), "block": (1.5, 1.5), "mixed": (7.0, 2.0, 2.0, 2.0)}
 """Lengths of dashes and gaps."""
 _CONDITIONING = {
     "partition": "parent partitions the rows",
     "input": "parent is an input",
+    "block": "members of a block",
     "mixed": "differs between the models",
 }
 _UNKNOWN_DASHES = (1.2, 2.0)
@@ -71,8 +72,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
         - ``kind`` of a node: "class" (the default) is a rounded box, "discrete" a hexagon.
         - ``strength`` of an edge: its arc strength, shown by the width of the line. If only some edges have one, the
           others are dotted.
-        - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "mixed" is
-          dash-dotted.
+        - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "block" has short
+          dashes, "mixed" is dash-dotted.
         - ``confidence`` of an edge: shown by the opacity of the line, and as a percentage if there is room. An edge
           that closes a cycle with more confident ones points upwards.
         - ``note`` of the graph: a sentence below.
