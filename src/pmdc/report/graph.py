@@ -72,8 +72,8 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
         - ``kind`` of a node: "class" (the default) is a rounded box, "discrete" a hexagon.
         - ``strength`` of an edge: its arc strength, shown by the width of the line. If only some edges have one, the
           others are dotted.
-        - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "block" has short
-          dashes, "mixed" is dash-dotted.
+        - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "block" has
+          short dashes, "mixed" is dash-dotted.
         - ``confidence`` of an edge: shown by the opacity of the line, and as a percentage if there is room. An edge
           that closes a cycle with more confident ones points upwards.
         - ``note`` of the graph: a sentence below.
