@@ -11,7 +11,7 @@ parent, such a combination has the mean of the tables of those seen, weighted by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,6 @@ MAX_COMBINATIONS = 2**20
 
 MAX_TRIES = 3
 """How many pairs ``blocks="auto"`` tries at most; each costs another fit."""
-
-Edge = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -122,17 +120,14 @@ class Blocks:
             columns.append(np.searchsorted(self._numbers(block, observed), codes))
         return replace(rows, classes=np.column_stack(columns), class_sizes=self.n_states)
 
-    def block_edges(self, edges: Iterable[Edge] | None, class_names: Sequence[str]) -> list[Edge] | None:
+    def block_edges(self, edges: Any, class_names: Sequence[str]) -> Any:
         """Return edges between class variables as edges between blocks; those within a block are dropped."""
-        if edges is None:
-            return None
+        if len(self.members) == len(self.sizes) or not isinstance(edges, (list, tuple, set, frozenset)):
+            return edges  # nothing to move; what is no list of edges is refused later
         home = {class_names[k]: b for b, block in enumerate(self.members) for k in block}
         names = self.names(class_names)
-        if not any(len(block) > 1 for block in self.members):
-            return list(edges)
-        edges = list(edges)
-        moved = [(names[home[a]] if a in home else a, names[home[b]] if b in home else b) for a, b in edges]
-        return [edge for edge in dict.fromkeys(moved) if edge[0] != edge[1]]
+        moved = [tuple(names[home[v]] if v in home else v for v in edge) for edge in edges]
+        return [edge for edge in dict.fromkeys(moved) if len(edge) != 2 or edge[0] != edge[1]]
 
     def class_parents(self, parents: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """Return the parents of each class variable, given those of each block: also the members before it."""

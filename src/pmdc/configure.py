@@ -80,7 +80,7 @@ def _read_cv(cv: Any) -> Any:
 def _forbidden(model: GBNC, block: Sequence[int]) -> bool:
     """Return whether an edge between two members is forbidden, in either direction."""
     names = {model.class_table_.names[k] for k in block}
-    return any(set(edge) <= names for edge in model.forbidden_edges or ())
+    return any(set(edge) <= names for edge in _edges(model.forbidden_edges))
 
 
 def _refuse_forbidden(model: GBNC, members: Sequence[Sequence[int]]) -> None:
@@ -90,12 +90,17 @@ def _refuse_forbidden(model: GBNC, members: Sequence[Sequence[int]]) -> None:
             raise ValueError(f"blocks has {names}, but forbidden_edges has an edge between two of them: remove one.")
 
 
+def _edges(edges: Any) -> Sequence[tuple[str, str]]:
+    """Return the edges; what is no list of edges is refused where the rules are made."""
+    return list(edges) if isinstance(edges, (list, tuple, set, frozenset)) else []
+
+
 def _cyclic(model: GBNC, members: Sequence[Sequence[int]]) -> bool:
     """Return whether required edges between class variables would form a cycle between blocks."""
     names = model.class_table_.names
     home = {names[k]: number for number, block in enumerate(members) for k in block}
     graph: dict[Any, set[Any]] = {}
-    for parent, child in model.required_edges or ():
+    for parent, child in _edges(model.required_edges):
         one, other = home.get(parent, parent), home.get(child, child)
         if one != other:
             graph.setdefault(other, set()).add(one)

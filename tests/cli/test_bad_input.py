@@ -112,7 +112,10 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
         (["-c", "mood", "--estimator", "bayes"], "Invalid value for '--estimator': 'bayes' is not one of"),
         (["-c", "mood", "--max-parents", "-1"], "-1"),
         (["-c", "mood", "--jobs", "two"], "'two'"),
-        (["-c", "mood", "--criterion", "loo"], "--criterion loo works only with --estimator naive-bayes"),
+        (
+            ["-c", "mood", "--criterion", "loo", "--estimator", "logistic"],
+            "--criterion loo works only with --estimator auto or naive-bayes",
+        ),
         (["-c", "mood", "--criterion", "bic-full", "--estimator", "forest"], "use --criterion cv"),
     ],
 )
