@@ -84,7 +84,8 @@ class GBNC(MultiDimensionalClassifier):
     blocks : None, "auto" or list of lists of names, default=None
         Class variables that form one node of the network, whose states are their observed combinations. "auto" tries
         one block of all class variables, if they have at most 1,024 combinations, and blocks of the pairs with the
-        strongest arcs, at most three; each costs another fit, and is kept if held-out rows gain more than the guard.
+        strongest arcs, at most three; each costs another fit, with forests as the experts of the block, and is kept if
+        held-out rows gain more than the guard. Blocks that are kept are learned once more with all experts.
     guard : float, default=2.0
         With held-out criteria, parents are accepted only if they gain more than this many standard errors, and more
         than half the square of this number in nats. 0 switches the guard off.
