@@ -465,6 +465,8 @@ def test_required_and_forbidden_edges_are_obeyed():
         ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
         ({"criterion": ["bic"]}, r"criterion=\['bic'\] is not known"),
         ({"required_edges": 5}, "required_edges=5 must be a list"),
+        ({"required_edges": 5, "blocks": [["y0", "y1"]]}, "required_edges=5 must be a list"),
+        ({"forbidden_edges": [3]}, "forbidden_edges contains 3"),
         ({"required_edges": iter([("y0", "y1")])}, "required_edges=<list_iterator"),
         ({"discrete_features": 3}, "discrete_features=3: give"),
         ({"max_parents": -1}, "max_parents=-1 must be a whole number"),
