@@ -79,16 +79,19 @@ class GBNC(MultiDimensionalClassifier):
         How parents enter the local models. "partition": one model for each configuration of the parents (the paper's
         way). "input": one model with the parents as inputs, as in a classifier chain. "auto": whichever is better for
         each parent; discrete features may also be left out. "auto" and "input" use a heuristic search for candidates
-        (`pmdc.candidates.family_search`), which include binary relevance and, unless too wide, the chain in column
-        order.
+        (`pmdc.candidates.family_search`). Those of "auto" include all that "input" scores and, as far as they are
+        affordable, those of "partition": parent sets of increasing size, as long as the number of sets times that of
+        rows is at most two million.
     blocks : None, "auto" or list of lists of names, default=None
         Class variables that form one node of the network, whose states are their observed combinations. "auto" tries
         one block of all class variables, if they have at most 1,024 combinations, and blocks of the pairs with the
         strongest arcs, at most three; each costs another fit, with forests as the experts of the block, and is kept if
         held-out rows gain more than the guard. Blocks that are kept are learned once more with all experts.
     guard : float, default=2.0
-        With held-out criteria, parents are accepted only if they gain more than this many standard errors, and more
-        than half the square of this number in nats. 0 switches the guard off.
+        The significance that arcs need with held-out criteria, in standard errors for the graph as a whole: if no class
+        variable had any effect on another, a graph would have an arc with about the probability that a normal variable
+        exceeds this number in absolute value, 5 % with 2. Single arcs are tested at a correspondingly higher level
+        (`pmdc.scores.guard`). 0 switches the guard off.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows by their contents, balanced in all class variables: the
         order of the rows does not matter, and a row of weight 3 is dealt as three equal rows; experts deal folds of
@@ -99,10 +102,10 @@ class GBNC(MultiDimensionalClassifier):
         Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
         paper's refinement, which may lose it (only with ``conditioning="partition"``; otherwise the same as "lemma").
         None scores all.
-    max_parents : int, default=3
-        Maximal number of class variables in a parent set. Unless it is 0 or ``conditioning="partition"``, the best
-        sets may be extended by further class variables as inputs, as long as the conditional table of the class
-        variable has at most 1,024 cells for each row.
+    max_parents : int or None, default=None
+        Maximal number of class variables in a parent set, however they enter. None is three; unless
+        ``conditioning="partition"``, the best sets of three may then be extended by further class variables as inputs,
+        as long as the conditional table of the class variable has at most 1,024 cells for each row.
     max_discrete_parents : int, default=3
         Maximal number of discrete features that partition the rows; inputs do not count.
     max_candidates : int, default=None
@@ -149,8 +152,8 @@ class GBNC(MultiDimensionalClassifier):
     graph_ : networkx.DiGraph
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
         have the attributes ``conditioning`` ("partition", "input", or "block" within a block) and ``strength``, the
-        arc strength: the score lost without the edge, at least 0. If the parent set without it was not scored, the
-        largest subset that was scored with and without it is used; an edge without such a subset has no strength.
+        arc strength: the score lost without the edge, compared with the best accepted family of which all parents are
+        among the others. Required edges have no strength.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status and seconds.
     scores_ : dict
@@ -200,7 +203,7 @@ class GBNC(MultiDimensionalClassifier):
         guard: float = 2.0,
         cv: Any = 5,
         prune: str | None = "lemma",
-        max_parents: int = 3,
+        max_parents: int | None = None,
         max_discrete_parents: int = 3,
         max_candidates: int | None = None,
         discrete_features: Any = "from_dtype",
@@ -354,7 +357,8 @@ class GBNC(MultiDimensionalClassifier):
         check_gap(self.gap)
         check_callback(self.callback)
         check_choice("backoff", self.backoff, ("parents", "none", "paper"))
-        check_count("max_parents", self.max_parents, 0)
+        if self.max_parents is not None:
+            check_count("max_parents", self.max_parents, 0)
         check_count("max_discrete_parents", self.max_discrete_parents, 0)
         check_count("memory_budget", self.memory_budget, 1)
         if self.max_candidates is not None:

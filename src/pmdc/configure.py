@@ -16,7 +16,7 @@ from pmdc.experts.recipes import Recipe, check_classifier, user_recipes
 from pmdc.learn import LearnedNetwork, learn_network
 from pmdc.learners.validation import standard_error
 from pmdc.scores.folds import read_folds
-from pmdc.scores.guard import exceeds
+from pmdc.scores.guard import exceeds, least_gain
 from pmdc.scores.scorer import Gain
 from pmdc.settings import Settings
 from pmdc.table.rows import TrainingRows
@@ -52,7 +52,7 @@ def learn_blocks(model: GBNC, rows: TrainingRows) -> Learned:
         trial = _learn(model, rows, [*accepted, proposed], cv, forests_only=[*accepted, proposed])
         gain = _gain(best, trial, rows)
         best[1].log(f"block {proposed}: gain {gain.value:.4g}, standard error {gain.standard_error:.3g}")
-        if exceeds(gain, model.guard):
+        if exceeds(gain, least_gain(model.guard)):
             best = trial
             accepted.append(proposed)
             merged |= set(proposed)

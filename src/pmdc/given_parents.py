@@ -19,7 +19,7 @@ from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.protocols import LocalLearner
 from pmdc.learners.validation import standard_error
 from pmdc.scores.fitter import Fitter
-from pmdc.scores.guard import exceeds
+from pmdc.scores.guard import exceeds, least_gain
 from pmdc.scores.held_out import HeldOutScorer
 from pmdc.scores.scorer import Gain
 from pmdc.settings import Settings
@@ -138,11 +138,11 @@ class _Trial:
         """Return whether held-out rows gain more than the guard."""
         weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
         gain = Gain(self.gain(difference), standard_error(difference, weights, origin))
-        return exceeds(gain, self.settings.guard, among)
+        return exceeds(gain, least_gain(self.settings.guard, among))
 
 
 def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:
     """Return the class variables that are given: the parents, and the most informative of those before it."""
     allowed = settings.rules[child].allowed
     ranked = [v for v in fitter.ranking[child] if v in before and v in allowed]
-    return widen(family.classes(fitter.n_classes), ranked, fitter.sizes)
+    return widen(family.classes(fitter.n_classes), ranked, fitter.sizes, settings.max_parents)

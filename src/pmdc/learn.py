@@ -22,7 +22,7 @@ from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
-from pmdc.candidates.rules import ParentRules
+from pmdc.candidates.rules import DEFAULT_MAX_PARENTS, ParentRules
 from pmdc.experts.features import ExpertScore
 from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
 from pmdc.given_parents import Chosen, give_parents
@@ -123,7 +123,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
         network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
-    strengths = [arc_strengths(table, family) for table, family in zip(scored.tables, families, strict=True)]
+    strengths = [arc_strengths(table, family) for table, family in zip(scored.accepted, families, strict=True)]
     tried: list[list[ExpertScore]] = [[] for _ in families] if experts is None else experts.scores
     return LearnedNetwork(
         network,
@@ -201,7 +201,7 @@ def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, paralle
         folds = evaluator.folds
         held_out = fitter.on(folds.rows, folds.weights, folds.origin)
     if auto_C:
-        C = choose_C(held_out, settings.rules, settings.conditioning, evaluator, parallel, settings.shrunk)
+        C = choose_C(held_out, settings.rules, evaluator, parallel, settings.shrunk)
         fitter, held_out = replace(fitter, C=C), replace(held_out, C=C)
         pairs = ", ".join("-" if c is None else f"{c[0]:g}" if c[0] == c[1] else f"{c[0]:g} ({c[1]:g})" for c in C)
         settings.log(f"C of each class variable (with class variables as parents): {pairs}")
@@ -244,7 +244,7 @@ def _find_network(
     """Run phase P2: return the best DAG over the class variables, the family of each, and the junction tree.
 
     A network that is too wide for exact inference is rejected before its models are fitted. If families with inputs
-    beyond `max_parents` are the cause, the search is repeated without them.
+    beyond the limit of ``max_parents=None`` are the cause, the search is repeated without them.
     """
     structure, families = _best_structure(accepted, settings)
     try:
@@ -256,7 +256,7 @@ def _find_network(
         ]
         if narrow == list(accepted):
             raise
-        warn_user(f"{error} So no class variable gets more inputs than max_parents={settings.max_parents} allows.")
+        warn_user(f"{error} So no class variable gets more than {DEFAULT_MAX_PARENTS} parents.")
         structure, families = _best_structure(narrow, settings)
         return structure, families, _compile(families, blocks, settings)
 

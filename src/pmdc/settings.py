@@ -40,7 +40,7 @@ class Settings:
     guard: float
     cv: Any
     prune: str | None
-    max_parents: int
+    max_parents: int | None
     max_candidates: int | None
     search: str
     time_limit: float | None

@@ -11,7 +11,7 @@ from pmdc.candidates.families import Family
 from pmdc.datasets import make_network
 from pmdc.learners import Logistic, NaiveBayes
 from pmdc.scores.evaluators import make_evaluator
-from pmdc.scores.guard import guard
+from pmdc.scores.guard import guard, least_gain
 from pmdc.scores.held_out import HeldOutScorer
 from pmdc.scores.row_cache import BoundedCache
 from pmdc.scores.scorer import Gain
@@ -76,8 +76,7 @@ def test_the_guard_reads_the_finished_table(conditioning, rows):
         for child in range(K):
             of_child = [f for f in families(child) if conditioning == "auto" or not f.inputs]
             table = {family: score for (_, family), score in scorer.score([(child, f) for f in of_child]).items()}
-            key = (lambda f: f.classes(K)) if conditioning == "auto" else (lambda f: f.parents)
-            judge = partial(guard, gain=partial(scorer.gain, child), z=1.0, key=key)
+            judge = partial(guard, gain=partial(scorer.gain, child), least=lambda f, g: 0.5)
             expected = judge(table)
             assert 0 < len(expected) < len(table)
             for _ in range(5):
@@ -88,23 +87,41 @@ def test_the_guard_reads_the_finished_table(conditioning, rows):
 
 
 def test_a_family_must_gain_over_the_best_without_each_of_its_parents():
-    """By hand: 1 and 2 are worth it alone, both together are not better than 2 by two errors."""
+    """By hand: 1 and 2 are worth it alone, both together are not better than 2 by enough if few rows make the gain."""
     table = {Family(()): -100.0, Family((1,)): -90.0, Family((2,)): -80.0, Family((1, 2)): -77.0, Family((3,)): -99.0}
-    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 2.0), 2.0, lambda f: f.parents)
-    assert set(answer) == {Family(()), Family((1,)), Family((2,))}
-    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 1.0), 2.0, lambda f: f.parents)
-    assert set(answer) == set(table) - {Family((3,))}, "z^2 / 2 nats at least"
-    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 9.0), 0.0, lambda f: f.parents)
-    assert set(answer) == set(table), "without z whatever scores better"
+
+    def accepted(error, least):
+        return set(guard(table, lambda f, g: Gain(table[f] - table[g], error), lambda f, g: least))
+
+    assert accepted(4.0, 2.0) == {Family(()), Family((1,)), Family((2,))}
+    assert accepted(2.0, 2.0) == set(table) - {Family((3,))}
+    assert accepted(0.0, 4.0) == {Family(()), Family((1,)), Family((2,))}
+    assert accepted(9.0, 0.0) == set(table), "without a guard whatever scores better"
 
 
 def test_a_set_whose_subsets_were_not_scored_is_compared_with_what_is_there():
     table = {Family(()): -100.0, Family((), (1,)): -90.0, Family((), (1, 2, 3)): -89.5}
-    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 0.1), 2.0, lambda f: f.parents)
-    assert Family((), (1, 2, 3)) not in answer
-    assert Family((), (1, 2, 3)) in guard(
-        table, lambda f, g: Gain(table[f] - table[g], 0.1), 0.5, lambda f: f.parents, discarded=[Family((), (1,))]
-    )
+    asked = []
+
+    def least(family, other):
+        asked.append((family, other))
+        return 2.0
+
+    answer = guard(table, lambda f, g: Gain(table[f] - table[g], 0.1), least)
+    assert set(answer) == {Family(()), Family((), (1,))}
+    assert (Family((), (1, 2, 3)), Family((), (1,))) in asked
+
+
+@pytest.mark.parametrize("n_parameters", [1, 4, 30, 1000, np.inf])
+@pytest.mark.parametrize("n_tests", [1, 20])
+def test_the_least_gain_is_the_quantile_of_the_gain_of_noise(n_parameters, n_tests):
+    """Of parameters without effect, shrunk as held-out rows like it best: (chi2 - p)^2 / (2 chi2)."""
+    least = least_gain(2.0, n_tests, n_parameters)
+    p = min(n_parameters, 10**6)
+    noise = np.random.default_rng(0).chisquare(p, size=400_000)
+    gain = np.where(noise > p, (noise - p) ** 2 / (2 * noise), 0.0)
+    assert (gain > least).mean() == pytest.approx(0.0455 / n_tests, rel=0.1)
+    assert least_gain(0.0, n_tests, n_parameters) == 0.0
 
 
 def test_a_cache_forgets_the_oldest_and_computes_it_again():

@@ -6,7 +6,7 @@ Several families share a set of class variables (see `families`); the structure 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import NamedTuple, Protocol
@@ -19,9 +19,6 @@ from pmdc.candidates.rules import ParentRules
 
 CONDITIONING = ("partition", "input", "auto")
 
-_MAX_CHANGES = 4
-"""Maximal number of changes of the discrete features of a class variable."""
-
 _EXHAUSTIVE_LIMIT = 80
 """All conditionings of all sets of class variables are tried if there are at most this many."""
 
@@ -29,19 +26,22 @@ _EXTRA_INPUTS = 2
 """Number of class variables that each round of additional inputs tries."""
 
 _FEATURES_TRIED = 16
-"""Maximal number of features that each round of changes tries."""
+"""Number of features that each round tries to add to a family, the best ones by their scores as the only parent."""
+
+_SETS_REVISED = 8
+"""Number of sets of class variables, those with the best scores, whose features are chosen again."""
 
 
 class Judge(Protocol):
     """Scores families and decides which to keep."""
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
-        """Return the scores of families, and of those that these scores depend on."""
+        """Return the scores of families, and of those that these scores depend on; fewer when out of time."""
 
-    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
-        """Return whether a family, the best of `among`, scores significantly better than another."""
+    def exceeds(self, child: int, family: Family, other: Family) -> bool:
+        """Return whether a family scores significantly better than another."""
 
-    def accepted(self, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
+    def accepted(self, child: int, table: FamilyTable) -> FamilyTable:
         """Return the families of a table that the guard accepts."""
 
     def hopeless(self, child: int, family: Family, bound: float) -> bool:
@@ -49,6 +49,9 @@ class Judge(Protocol):
 
     def affordable(self, child: int, family: Family) -> bool:
         """Return whether the conditional table of a family is small enough for prediction."""
+
+    def out_of_time(self) -> bool:
+        """Return whether no further families can be scored."""
 
 
 class Best(NamedTuple):
@@ -59,82 +62,79 @@ class Best(NamedTuple):
     family: Family
 
 
-class Scored(NamedTuple):
-    """Result of the search: for each class variable the scored families, and those that were discarded."""
-
-    tables: list[FamilyTable]
-    discarded: list[set[Family]]
-
-
 @dataclass
 class FamilySearch:
     """Search for candidate families of all class variables, where parents may be inputs.
 
     There are too many conditionings to try them all: 2 for each class variable in a set, 3 for each discrete feature.
-    So the search has four steps:
+    So the search has four steps. Which family is the best of a set is decided among those that the guard accepts.
 
-    1. *Discrete features.* Start from no features or all features as inputs (binary relevance), whichever scores
-       better. Change one feature at a time - partition, input, or left out - as long as the score rises, at most 4
-       times. Each round tries the 16 most informative features.
+    1. *Discrete features alone.* Start without optional parents. Score every feature as the only one; then add, remove
+       or change one feature of the best family at a time, until nothing better is found. Each round tries to add the 16
+       features that score best alone.
     2. *Class variables, level by level.* Extend the best family of the best subset by the missing member, both as a
-       partition and as an input. If all conditionings of all sets are at most 80, try all. Otherwise skip a set if one
-       of its subsets with one member less was not accepted. The features stay as found in step 1.
-    3. *More inputs.* Inputs do not count towards `max_parents`. Extend the best family of that size by one class
-       variable at a time as an input, as long as the score rises. Each round tries the two that score best alone.
-    4. *A chain.* All class variables that precede it in column order as inputs, with the features of step 1 and with
-       all features as inputs.
-
-    Steps 3 and 4 offer only families with a small conditional table (`Judge.affordable`).
+       partition and as an input, with the features of that family, without each of them, and without all. If all
+       conditionings of all sets are at most 80, try all. Otherwise skip a set if one of its subsets with one member
+       less was not accepted, unless the set itself is known to be acceptable.
+    3. *More inputs*, if `beyond`. Extend the best family of the largest size by one class variable at a time as an
+       input, as long as the score rises significantly and the conditional table is small (`Judge.affordable`). Each
+       round tries the two that score best alone.
+    4. *Features beside class variables.* Add, remove or change one feature at a time, as in step 1, for the eight sets
+       of class variables that score best. For every other set, the best family without each of its parents is scored,
+       so that each arc is compared with the same family without it.
 
     Parameters
     ----------
     rules : one `ParentRules` for each class variable
-    uncut : the same before `max_candidates` removed some parents, for the chain
     judge : Judge
     both : bool
         Whether parents may partition the rows; otherwise they are always inputs.
     beyond : bool
-        Whether inputs may exceed `max_parents` (steps 3 and 4).
-    ranking : for each class variable its possible parents, the most informative first
+        Whether inputs may exceed `max_parents` (step 3).
+    tables : list of dict
+        For each class variable, the families that were scored before; more are added.
     progress : called with a line of text after each step
     """
 
     rules: Sequence[ParentRules]
-    uncut: Sequence[ParentRules]
     judge: Judge
     both: bool
     beyond: bool
-    ranking: Sequence[Sequence[int]]
+    tables: list[FamilyTable]
     progress: Callable[[str], None] = lambda message: None
-    tables: list[FamilyTable] = field(init=False)
-    discarded: list[set[Family]] = field(init=False)
+    _best: list[dict[ParentSet, Best]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = [{} for _ in self.rules]
-        self.discarded = [set() for _ in self.rules]
-        self._best: list[dict[ParentSet, Best]] = [{} for _ in self.rules]
+        self._best = [{} for _ in self.rules]
         self._spared: list[set[ParentSet]] = [set() for _ in self.rules]
 
-    def run(self) -> Scored:
-        features = self.settle_features()
-        self.score_levels(features)
-        if self.beyond:
-            self.grow_inputs()
-            self.score_chains(features)
-        return Scored(self.tables, self.discarded)
-
-    def _score(self, tasks: Sequence[Task]) -> None:
-        """Score families and add them, and those that their scores depend on, to the tables."""
-        for (child, family), value in self.judge.score(list(dict.fromkeys(tasks))).items():
-            if self.uncut[child].required <= set(family.parents):
-                self.tables[child][family] = value
+    def run(self) -> list[FamilyTable]:
+        self._score([(rule.child, family) for rule in self.rules for family in (rule.least(), rule.everything())])
         for rule in self.rules:
             self._judge(rule)
+        self.choose_features()
+        self.score_levels()
+        if self.beyond:
+            self.grow_inputs()
+        self.revise()
+        return self.tables
+
+    def _score(self, tasks: Iterable[Task]) -> None:
+        """Score families, and add them and those that their scores depend on to the tables."""
+        changed = set()
+        new = [task for task in dict.fromkeys(tasks) if task[1] not in self.tables[task[0]]]
+        for (child, family), value in self.judge.score(new).items():
+            if self.rules[child].required <= set(family.parents):
+                self.tables[child][family] = value
+                changed.add(child)
+        for rule in self.rules:
+            if rule.child in changed:
+                self._judge(rule)
 
     def _judge(self, rule: ParentRules) -> None:
         """Find the best family of each set of class variables, accepted ones before others."""
         table = self.tables[rule.child]
-        accepted = self.judge.accepted(rule.child, table, self.discarded[rule.child])
+        accepted = self.judge.accepted(rule.child, table)
         best = self._best[rule.child] = {}
         for family, score in table.items():
             classes = family.classes(rule.n_classes)
@@ -142,69 +142,94 @@ class FamilySearch:
             if classes not in best or found[:2] > best[classes][:2]:
                 best[classes] = found
 
-    def settle_features(self) -> list[Family]:
-        """Choose the discrete features of each class variable and how they enter."""
-        self._score([(rule.child, family) for rule in self.rules for family in (rule.least(), rule.everything())])
-        best = [
-            rule.everything() if self.judge.exceeds(rule.child, rule.everything(), rule.least(), 1) else rule.least()
-            for rule in self.rules
-        ]
-        unsettled = [rule for rule in self.rules if self._features(rule)]
-        for _ in range(_MAX_CHANGES):
-            if not unsettled:
-                break
-            tell_phase("scoring discrete features")
-            changes = {rule.child: self._changes(rule, best[rule.child]) for rule in unsettled}
-            self._score([(child, family) for child, families in changes.items() for family in families])
-            unsettled = [rule for rule in unsettled if self._improve(rule.child, changes[rule.child], best)]
-        for rule, family in zip(self.rules, best, strict=True):
-            table = self.tables[rule.child]
-            self.discarded[rule.child] = {other for other, score in table.items() if score > table[family]}
-            self._judge(rule)
+    # Discrete features ---------------------------------------------------------------------------------------
+
+    def choose_features(self) -> None:
+        """Choose the discrete features of families without optional class variables (step 1)."""
+        rules = [rule for rule in self.rules if rule.features()]
+        if not rules:
+            return
+        tell_phase("scoring discrete features")
+        self._score([(rule.child, rule.least().feed(v)) for rule in rules for v in rule.features()])
+        self._improve({rule.child: [rule.least().classes(rule.n_classes)] for rule in rules})
         self.progress(f"discrete features: {sum(map(len, self.tables))} families scored")
-        return best
 
-    def _improve(self, child: int, changes: Sequence[Family], best: list[Family]) -> bool:
-        """Replace the best family of a class variable by the best change if it is significantly better."""
-        top = max(changes, key=self.tables[child].__getitem__, default=best[child])
-        if top == best[child] or not self.judge.exceeds(child, top, best[child], len(changes)):
-            return False
-        best[child] = top
-        return True
+    def revise(self) -> None:
+        """Choose the features of families with class variables again, and compare each arc with none (step 4)."""
+        tops: dict[int, list[ParentSet]] = {}
+        for rule in self.rules:
+            if rule.features():
+                best = self._best[rule.child]
+                accepted = sorted((s for s in best if best[s].accepted), key=lambda s: best[s].score, reverse=True)
+                tops[rule.child] = accepted[:_SETS_REVISED]
+        tell_phase("scoring families without each of their parents")
+        self._improve(tops)
+        while not self.judge.out_of_time():
+            tasks = [(rule.child, f) for rule in self.rules for f in self._untested(rule)]
+            if not tasks:
+                break
+            self._score(tasks)
 
-    def _features(self, rule: ParentRules) -> list[int]:
-        """Return the discrete features that may be parents, the most informative first."""
-        return [v for v in self.ranking[rule.child] if v >= rule.n_classes and v in rule.allowed]
+    def _untested(self, rule: ParentRules) -> list[Family]:
+        """Return the accepted best families without one of their parents that were not scored yet."""
+        table = self.tables[rule.child]
+        accepted = [best.family for best in self._best[rule.child].values() if best.accepted]
+        return [f for family in accepted for f in self._without_one(rule, family) if f not in table]
+
+    def _improve(self, sets: dict[int, list[ParentSet]]) -> None:
+        """Change one feature at a time in the best families of some sets of class variables, until none is better."""
+        while not self.judge.out_of_time():
+            tasks: list[Task] = []
+            for child, own in sets.items():
+                rule, table = self.rules[child], self.tables[child]
+                families = [self._best[child][classes].family for classes in own if classes in self._best[child]]
+                tasks += [(child, f) for family in families for f in self._changes(rule, family) if f not in table]
+            if not tasks:
+                break
+            self._score(tasks)
 
     def _changes(self, rule: ParentRules, family: Family) -> list[Family]:
-        """Return the families in which one feature enters differently."""
-        found: list[Family] = []
-        features = [v for v in family.partition if v >= rule.n_classes]
-        for v in self._features(rule)[:_FEATURES_TRIED]:
-            changed = [family.feed(v)]
-            if v not in rule.required:
-                changed.append(family.without(v))
-            if self.both and (v in features or len(features) < rule.max_discrete_parents):
-                changed.append(family.divide_by(v))
-            found.extend(other for other in changed if other != family)
+        """Return the families in which one feature enters differently, and those without one of the parents."""
+        found = self._without_one(rule, family)
+        room = rule.max_discrete_parents - sum(v >= rule.n_classes for v in family.partition)
+        for v in family.parents:
+            if v >= rule.n_classes and self.both:
+                found += [family.feed(v)] if v in family.partition else [family.divide_by(v)] if room > 0 else []
+        for v in [v for v in self._by_score(rule.child, rule.features()) if v not in family.parents][:_FEATURES_TRIED]:
+            found.append(family.feed(v))
+            if self.both and room > 0:
+                found.append(family.divide_by(v))
         return found
 
-    def score_levels(self, features: Sequence[Family]) -> None:
+    def _without_one(self, rule: ParentRules, family: Family) -> list[Family]:
+        return [family.without(v) for v in family.parents if v not in rule.required]
+
+    def _by_score(self, child: int, nodes: Sequence[int]) -> list[int]:
+        """Return optional parents sorted by their scores as the only one, in whichever conditioning is better."""
+        rule, table = self.rules[child], self.tables[child]
+        alone = dict.fromkeys(nodes, -np.inf)
+        for family, score in table.items():
+            others = [v for v in family.parents if v not in rule.required]
+            if len(others) == 1 and others[0] in alone:
+                alone[others[0]] = max(alone[others[0]], score)
+        return sorted(alone, key=alone.__getitem__, reverse=True)
+
+    # Class variables -----------------------------------------------------------------------------------------
+
+    def score_levels(self) -> None:
         """Score the sets of class variables within the limits (step 2)."""
         rules = [rule.classes_alone() for rule in self.rules]
+        features = [self._best[rule.child][tuple(sorted(rule.required))].family for rule in rules]
         for level in range(max(rule.max_size() for rule in rules) + 1):
+            if self.judge.out_of_time():
+                return
             tasks: list[Task] = []
             visited = 0
             for rule in rules:
                 for classes in rule.sets(level) if level <= rule.max_size() else ():
                     visited += 1
                     if not self._pruned(rule, classes):
-                        bound = self._best_subset(rule, classes)
-                        families = self._conditionings(rule, features[rule.child], classes)
-                        kept = [(rule.child, f) for f in families if not self.judge.hopeless(rule.child, f, bound)]
-                        tasks += kept
-                        if not kept:  # a penalty may fall with size: do not rule out larger sets
-                            self._spared[rule.child].add(classes)
+                        tasks += self._level_tasks(rule, features[rule.child], classes)
             tell_phase(f"scoring parent sets of size {level}")
             self._score(tasks)
             if visited:
@@ -213,11 +238,32 @@ class FamilySearch:
                     f"level {level}: {sets} of {visited} sets of class variables scored, in {len(tasks)} families"
                 )
 
+    def _level_tasks(self, rule: ParentRules, features: Family, classes: ParentSet) -> list[Task]:
+        """Return the families of a set of class variables to be scored."""
+        bound = self._best_subset(rule, classes)
+        families = self._with_fewer_features(rule, self._conditionings(rule, features, classes))
+        kept = [(rule.child, f) for f in families if not self.judge.hopeless(rule.child, f, bound)]
+        if not kept:  # a penalty may fall with size: do not rule out larger sets
+            self._spared[rule.child].add(classes)
+        return kept
+
+    def _with_fewer_features(self, rule: ParentRules, families: Sequence[Family]) -> list[Family]:
+        """Return families, the same without each optional feature, and without all of them."""
+        required = self.rules[rule.child].required
+        found = list(families)
+        for family in families:
+            features = [v for v in family.parents if v >= rule.n_classes and v not in required]
+            found += [family.without(v) for v in features]
+            found.append(family.without(*features))
+        return list(dict.fromkeys(found))
+
     def _pruned(self, rule: ParentRules, classes: ParentSet) -> bool:
-        """Return whether a subset with one member less was not accepted or not tried."""
+        """Return whether a subset with one member less was not accepted or not tried, and the set was not either."""
         if self._exhaustive(rule):
             return False
         best, spared = self._best[rule.child], self._spared[rule.child]
+        if classes in best and best[classes].accepted:
+            return False
         subsets = [tuple(v for v in classes if v != gone) for gone in classes if gone not in rule.required]
         return any(s not in spared and not (s in best and best[s].accepted) for s in subsets)
 
@@ -239,7 +285,7 @@ class FamilySearch:
         known = [(best[s], gone) for s, gone in subsets if s in best]
         if not known:  # the smallest allowed set has no subset
             return [features.feed(*classes), features.divide_by(*classes)]
-        top, gone = max(known, key=lambda pair: pair[0].score)
+        top, gone = max(known, key=lambda pair: pair[0][:2])
         return [top.family.divide_by(gone), top.family.feed(gone)]
 
     def _best_subset(self, rule: ParentRules, classes: ParentSet) -> float:
@@ -254,40 +300,21 @@ class FamilySearch:
             full = [best for classes, best in self._best[rule.child].items() if len(classes) == rule.max_size()]
             if any(best.accepted for best in full):
                 tops[rule.child] = max(full, key=lambda best: best[:2]).family
-        while tops:
-            more = {}
-            for child, family in tops.items():
-                bound = self.tables[child][family]
-                larger = [family.feed(v) for v in self._by_score(child) if v not in family.parents][:_EXTRA_INPUTS]
-                more[child] = [
-                    f for f in larger if self.judge.affordable(child, f) and not self.judge.hopeless(child, f, bound)
-                ]
-            if not any(more.values()):
-                break
+        while tops and not self.judge.out_of_time():
             tell_phase("scoring more inputs")
+            more = {child: self._larger(child, family) for child, family in tops.items()}
             self._score([(child, family) for child, families in more.items() for family in families])
             grown = {}
             for child, families in more.items():
-                top = max(families, key=self.tables[child].__getitem__, default=None)
-                if top is not None and self.judge.exceeds(child, top, tops[child], 1):
+                table = self.tables[child]
+                top = max((f for f in families if f in table), key=table.__getitem__, default=None)
+                if top is not None and self.judge.exceeds(child, top, tops[child]):
                     grown[child] = top
             tops = grown
 
-    def _by_score(self, child: int) -> list[int]:
-        """Return the class variables that may be parents, sorted by their scores as the only one."""
-        rule = self.rules[child]
-        best, needed = self._best[child], [v for v in rule.required if v < rule.n_classes]
-        alone = {v: best.get(tuple(sorted({*needed, v}))) for v in rule.optional if v < rule.n_classes}
-        return sorted(alone, key=lambda v: -np.inf if (own := alone[v]) is None else own.score, reverse=True)
-
-    def score_chains(self, features: Sequence[Family]) -> None:
-        """Score for each class variable the family with all preceding ones as inputs (step 4)."""
-        tasks = []
-        for rule in self.uncut:
-            before = [v for v in rule.optional if v < rule.child]
-            for base in dict.fromkeys([features[rule.child], rule.everything()]):
-                family = base.feed(*before)
-                if self.judge.affordable(rule.child, family):
-                    tasks.append((rule.child, family))
-        tell_phase("scoring a chain")
-        self._score(tasks)
+    def _larger(self, child: int, family: Family) -> list[Family]:
+        """Return the families with one more input that are worth scoring."""
+        bound = self.tables[child][family]
+        classes = [v for v in self.rules[child].optional if v < self.rules[child].n_classes and v not in family.parents]
+        larger = [family.feed(v) for v in self._by_score(child, classes)[:_EXTRA_INPUTS]]
+        return [f for f in larger if self.judge.affordable(child, f) and not self.judge.hopeless(child, f, bound)]

@@ -50,6 +50,7 @@ def score_parent_sets(
     score: Score,
     prune: str | None,
     progress: Callable[[str], None] = lambda message: None,
+    max_sets: int | None = None,
 ) -> list[FamilyTable]:
     """Compute S(Y, D) of all parent sets that pruning leaves: Algorithm 3, and Algorithm 2 with ``prune=None``.
 
@@ -60,6 +61,8 @@ def score_parent_sets(
     score : function that scores many families at once
     prune : {"lemma", "definition", None}
     progress : called with a line of text after each level
+    max_sets : int or None
+        Levels are scored as long as there are at most this many sets in all.
 
     Returns
     -------
@@ -68,7 +71,11 @@ def score_parent_sets(
     """
     pruning = make_pruning(prune, rules)
     tables: list[ScoreTable] = [{} for _ in rules]
+    total = 0
     for level in range(max(rule.max_size() for rule in rules) + 1):
+        total += sum(rule.count_of(level) for rule in rules)
+        if max_sets is not None and total > max_sets:
+            break
         tasks: list[tuple[int, ParentSet]] = []
         visited = 0
         for rule in rules:

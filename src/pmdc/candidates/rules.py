@@ -15,6 +15,9 @@ from typing import Any
 from pmdc._support.checks import suggest
 from pmdc.candidates.families import Family, ParentSet
 
+DEFAULT_MAX_PARENTS = 3
+"""Maximal number of class variables in a parent set with ``max_parents=None``, before further inputs are added."""
+
 
 @dataclass(frozen=True)
 class ParentRules:
@@ -51,10 +54,15 @@ class ParentRules:
 
     def count(self) -> int:
         """Return the number of parent sets, without listing them."""
-        counts = []
-        for nodes, room in zip(self._split(self.optional), self._room(), strict=True):
-            counts.append(sum(math.comb(len(nodes), size) for size in range(room + 1)))
-        return math.prod(counts)
+        return sum(self.count_of(size) for size in range(len(self.required), self.max_size() + 1))
+
+    def count_of(self, size: int) -> int:
+        """Return the number of parent sets with this many nodes."""
+        (classes, features), free = self._split(self.optional), size - len(self.required)
+        return sum(
+            math.comb(len(classes), free - n_features) * math.comb(len(features), n_features)
+            for n_features in self._numbers_of_features(free)
+        )
 
     def max_size(self) -> int:
         classes, features = self._split(self.optional)
@@ -64,12 +72,16 @@ class ParentRules:
     def sets(self, size: int) -> Iterator[ParentSet]:
         """Yield the parent sets with this many nodes, class variables before features, in lexicographic order."""
         classes, features = self._split(self.optional)
-        room, feature_room = self._room()
         free = size - len(self.required)
-        for n_features in range(max(0, free - room), min(free, feature_room) + 1):
+        for n_features in self._numbers_of_features(free):
             for chosen in combinations(classes, free - n_features):
                 for chosen_features in combinations(features, n_features):
                     yield tuple(sorted(chain(self.required, chosen, chosen_features)))
+
+    def _numbers_of_features(self, free: int) -> range:
+        """Return how many of so many optional parents may be discrete features."""
+        room, feature_room = self._room()
+        return range(max(0, free - room), min(free, feature_room) + 1)
 
     def keep(self, optional: Sequence[int]) -> ParentRules:
         """Return the same rules with fewer optional parents."""
@@ -85,30 +97,22 @@ class ParentRules:
         required, _ = self._split(self.required)
         return replace(self, optional=tuple(self._split(self.optional)[0]), required=frozenset(required))
 
+    def features(self) -> tuple[int, ...]:
+        """Return the optional discrete features."""
+        return tuple(self._split(self.optional)[1])
+
     def least(self) -> Family:
         """Return the family with the required parents as inputs."""
         return Family((), tuple(sorted(self.required)))
 
     def everything(self) -> Family:
         """Return the same with all allowed discrete features as inputs: binary relevance."""
-        return self.least().feed(*self._split(self.optional)[1])
+        return self.least().feed(*self.features())
 
-    def without_classes(self, conditioning: str) -> list[Family]:
-        """Return the families without class variables by which C is chosen."""
-        if conditioning == "partition":
-            return [Family(())]
+    def without_classes(self) -> list[Family]:
+        """Return the families without class variables by which C is chosen: all features as inputs, and none."""
         both = (self.everything(), self.least())
         return list(dict.fromkeys(family.without(*range(self.n_classes)) for family in both))
-
-
-def with_parent(family: Family, parent: int, conditioning: str) -> list[Family]:
-    """Return the families with one more parent, in each conditioning that is allowed."""
-    found = []
-    if conditioning != "partition":
-        found.append(family.feed(parent))
-    if conditioning != "input":
-        found.append(family.divide_by(parent))
-    return found
 
 
 def predicted_models(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> int:
@@ -124,7 +128,7 @@ def parent_rules(
     class_names: Sequence[str],
     discrete_names: Sequence[str],
     continuous_names: Sequence[str],
-    max_parents: int,
+    max_parents: int | None,
     max_discrete_parents: int,
     required_edges: Iterable[tuple[str, str]] | None,
     forbidden_edges: Iterable[tuple[str, str]] | None,
@@ -134,6 +138,7 @@ def parent_rules(
 
     If parents may be `inputs`, more may be required than the limits allow.
     """
+    max_parents = DEFAULT_MAX_PARENTS if max_parents is None else max_parents
     nodes = {name: i for i, name in enumerate([*class_names, *discrete_names])}
     required = _parents(required_edges, "required_edges", class_names, nodes, continuous_names)
     forbidden = _parents(forbidden_edges, "forbidden_edges", class_names, nodes, continuous_names)

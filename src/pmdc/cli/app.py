@@ -141,14 +141,14 @@ def fit(
         ),
     ] = "auto",
     max_parents: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             metavar="NUMBER",
-            help="Maximum number of class variables in a parent set; further ones may be added as inputs.",
+            help="Maximum number of class variables in a parent set; by default 3, and more as inputs.",
             rich_help_panel=_LEARNING,
         ),
-    ] = 3,
+    ] = None,
     max_candidates: Annotated[
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="Maximum number of parent sets.", rich_help_panel=_LEARNING),

@@ -31,7 +31,7 @@ class Settings:
     drop_missing: bool
     estimator: str
     criterion: str
-    max_parents: int
+    max_parents: int | None
     max_candidates: int | None
     time_limit: float | None
     test_size: float | None

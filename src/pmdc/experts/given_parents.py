@@ -38,10 +38,14 @@ class ParentExperts(NamedTuple):
     experts: ConditionalExperts
 
 
-def widen(parents: Sequence[int], before: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the parents and as many of the class variables `before`, in this order, as the limit allows."""
+def widen(
+    parents: Sequence[int], before: Sequence[int], sizes: Sequence[int], max_parents: int | None
+) -> tuple[int, ...]:
+    """Return the parents and as many of the class variables `before`, in this order, as the limits allow."""
     out = list(parents)
     for v in before:
+        if max_parents is not None and len(out) >= max_parents:
+            break
         if v not in out and math.prod(sizes[p] for p in (*out, v)) <= MAX_CONFIGURATIONS:
             out.append(v)
     return tuple(sorted(out))

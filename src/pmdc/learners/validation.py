@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,13 +10,12 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc.learners.protocols import Start
-from pmdc.model_selection import MultiStratifiedKFold
 
 C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 """The values that ``C="auto"`` chooses from; about those of scikit-learn's `LogisticRegressionCV`."""
 
-MAX_COPIES = 2**20
-"""The most rows that a row of large weight is dealt as."""
+MAX_COPIES = 2**24
+"""The most rows that rows of large weight are dealt as, all together."""
 
 C_TOLERANCE = 0.5
 """Standard errors by which a stronger penalty may score below the best one and still be preferred."""
@@ -41,11 +39,11 @@ class Dealt(NamedTuple):
 
 
 def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int) -> Dealt:
-    """Deal rows into folds by their contents, so that neither their order nor repetition changes the folds.
+    """Deal rows at random into folds, by their contents: neither their order nor repetition changes the folds.
 
-    A row of weight w is dealt as round(w) equal rows, at least one. The rows of an outcome are sorted by a random
-    direction of the inputs and dealt evenly. Fewer than `n_folds` rows of each outcome are left over; these are dealt
-    by iterative stratification (`MultiStratifiedKFold`).
+    A row of weight w is dealt as round(w) equal rows, at least one. The folds have equal sizes, but they are not
+    balanced in the outcomes: if each fold had the outcomes in the same proportions, held-out rows would confirm
+    whatever dependence the training rows have, noise included.
 
     Parameters
     ----------
@@ -56,26 +54,12 @@ def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int) -
         At most as many folds as there are rows, counted by weight.
     """
     order = np.lexsort((_random_direction(inputs), *outcomes.T))
-    begins = np.append(True, (np.diff(outcomes[order], axis=0) != 0).any(axis=1))
-    states, outcome = outcomes[order][begins], np.cumsum(begins) - 1
-    count = np.clip(np.round(sample_weight[order]), 1, MAX_COPIES).astype(np.int64)
-    end = np.cumsum(count)
-    n_folds = int(min(n_folds, end[-1]))
-    total = np.add.reduceat(count, np.flatnonzero(begins))
-    left_over = total % n_folds
-    offset = np.cumsum(total) - total  # where each outcome begins in the sorted rows
-    # The first rows of an outcome are those left over. Of the others, those at first, ..., last - 1 belong to one row
-    # of the table; every n_folds-th goes to the same fold.
-    last = np.maximum(end - (offset + left_over)[outcome], 0)[:, None]
-    first = np.maximum(end - count - (offset + left_over)[outcome], 0)[:, None]
-    place = np.arange(n_folds)
-    folds = np.random.RandomState(0).random_sample((len(states), n_folds)).argsort(axis=1)
+    count = np.clip(np.round(sample_weight[order]), 1, max(1, MAX_COPIES // len(order))).astype(np.int64)
+    total = int(count.sum())
+    n_folds = min(n_folds, total)
+    fold_of_copy = np.random.RandomState(0).permutation(total) % n_folds
     dealt = np.zeros((len(order), n_folds), dtype=np.int64)
-    evenly = (last - 1 - place) // n_folds - (first - 1 - place) // n_folds
-    np.put_along_axis(dealt, folds[outcome], evenly, axis=1)
-    owner = np.repeat(np.arange(len(states)), left_over)
-    position = offset[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(left_over) - left_over, left_over)
-    np.add.at(dealt, (np.searchsorted(end, position, side="right"), _stratify(states[owner], n_folds)), 1)
+    np.add.at(dealt, (np.repeat(np.arange(len(order)), count), fold_of_copy), 1)
     rows, fold = np.nonzero(dealt)
     share = dealt[rows, fold] / count[rows]
     ascending = np.lexsort((fold, order[rows]))
@@ -89,16 +73,6 @@ def _random_direction(X: Floats) -> Floats:
     width = Z.max(axis=0, initial=0.0)
     direction = np.random.RandomState(0).normal(size=X.shape[1]) / np.where(width > 0, width, 1.0)
     return np.asarray((Z * direction).sum(axis=1), dtype=float)
-
-
-def _stratify(codes: Codes, n_folds: int) -> Codes:
-    fold = np.arange(len(codes))
-    if len(codes) > n_folds:
-        with warnings.catch_warnings():  # states with fewer rows than folds are expected here
-            warnings.simplefilter("ignore", UserWarning)
-            for number, (_, test) in enumerate(MultiStratifiedKFold(n_folds).split(codes, codes)):
-                fold[test] = number
-    return fold
 
 
 def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float:

@@ -24,27 +24,18 @@ def describe_structure(structure: Structure) -> str:
     return f"{status}; score {structure.score:.2f}, gap {structure.gap:.3g}"
 
 
-def arc_strengths(table: FamilyTable, family: Family) -> dict[int, float]:
-    """Return the arc strength of each parent of a class variable: the score that is lost without it, at least 0.
+def arc_strengths(accepted: FamilyTable, family: Family) -> dict[int, float]:
+    """Return the arc strength of each parent of a class variable: the score that is lost without it.
 
-    It is the score of all parents minus the score of all others. If the latter was not scored, the largest subset of
-    the parents that was scored with and without the parent is used. A parent without such a subset, such as that of a
-    required edge, has no entry.
+    It is the score of the family minus that of the best accepted family of which all parents are among the others. A
+    parent that all accepted families have, such as that of a required edge, has no entry.
     """
-    best: dict[frozenset[int], float] = {}
-    for other, score in table.items():
-        parents = frozenset(other.parents)
-        if parents <= set(family.parents):
-            best[parents] = max(score, best.get(parents, -np.inf))
-    strengths = {}
+    parents, strengths = set(family.parents), {}
     for parent in family.parents:
-        scored = [parents for parents in best if parent in parents and parents - {parent} in best]
-        if scored:
-            largest = max(scored, key=lambda parents: (len(parents), best[parents]))
-            score = table[family] if len(largest) == len(family.parents) else best[largest]
-            lost = score - best[largest - {parent}]
-            if np.isfinite(lost):
-                strengths[parent] = max(float(lost), 0.0)
+        others = [score for other, score in accepted.items() if set(other.parents) <= parents - {parent}]
+        lost = accepted[family] - max(others, default=-np.inf)
+        if np.isfinite(lost):
+            strengths[parent] = max(float(lost), 0.0)
     return strengths
 
 

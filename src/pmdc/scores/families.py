@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pmdc._support.warn import warn_user
 from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, in_order
-from pmdc.candidates.family_search import FamilySearch, Scored
+from pmdc.candidates.family_search import FamilySearch
 from pmdc.candidates.parent_sets import restrict, score_parent_sets
 from pmdc.candidates.rules import ParentRules, predicted_models
 from pmdc.experts.plan import ExpertPlan
-from pmdc.scores.guard import exceeds, guard
+from pmdc.scores.guard import exceeds, guard, least_gain
 from pmdc.scores.scorer import Scorer
 from pmdc.scores.training import TrainingScorer
 from pmdc.settings import Settings
@@ -23,9 +23,15 @@ MANY_MODELS = 1_000_000
 """A fit without `max_candidates` warns if it has more local models than this."""
 
 MAX_CELLS = 2**10
-"""Maximal cells of the conditional table of a family with more class variables than `max_parents`.
+"""Maximal cells of the conditional table of a family with inputs beyond `DEFAULT_MAX_PARENTS`.
 
 Prediction fills this table for every row, about half a microsecond a cell.
+"""
+
+MAX_ROWS_SCORED = 2_000_000
+"""With ``conditioning="auto"``, parent sets that partition the rows are scored level by level up to this many rows.
+
+The rows are counted once for each set. Logistic regression takes about eight microseconds for each.
 """
 
 
@@ -71,32 +77,65 @@ class FamilyScoring:
     def run(self) -> ScoredFamilies:
         """Score the families of all class variables."""
         rules, limits = self._restrict()
-        if self._partition:
-            scored = self._score_partitions(rules, limits)
-        else:
-            both, beyond = self.settings.conditioning == "auto", self.settings.max_parents > 0
-            ranking = self.scorer.fitter.ranking
-            scored = FamilySearch(rules, self.settings.rules, self, both, beyond, ranking, self.settings.log).run()
-        tables = [in_order(table) for table in scored.tables]
-        accepted = [self.accepted(child, table, scored.discarded[child]) for child, table in enumerate(tables)]
+        found = self._score_partitions(rules, limits) if self._partition else self._search(rules)
+        tables = [in_order(table) for table in found]
+        accepted = [self.accepted(child, table) for child, table in enumerate(tables)]
         return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
 
+    def _search(self, rules: Sequence[ParentRules]) -> list[FamilyTable]:
+        """Score families in which parents may be inputs.
+
+        With ``conditioning="auto"``, the families that "input" scores are among them, and those that "partition" scores
+        as far as they are affordable.
+        """
+        beyond, log = self.settings.max_parents is None, self.settings.log
+        inputs = FamilySearch(rules, self, False, beyond, [{} for _ in rules], log).run()
+        if self.settings.conditioning == "input":
+            return inputs
+        max_sets = MAX_ROWS_SCORED // len(self.scorer.fitter.codes)
+        if self.settings.max_candidates is not None:
+            max_sets = min(max_sets, self.settings.max_candidates)
+        partitions = self._score_partitions(rules, [], max_sets)
+        known = [own | other for own, other in zip(inputs, partitions, strict=True)]
+        return FamilySearch(rules, self, True, beyond, known, log).run()
+
     @property
-    def _z(self) -> float:
-        """Standard errors that a gain must exceed; scores on training rows have no standard errors."""
-        return 0.0 if isinstance(self.scorer, TrainingScorer) else self.settings.guard
+    def _guarded(self) -> bool:
+        """Whether families must pass the guard; scores on training rows have no standard errors."""
+        return not isinstance(self.scorer, TrainingScorer)
+
+    def _least_gain(self, child: int, family: Family, other: Family) -> float:
+        """Return the significant gain of a family over one with fewer parents; see `pmdc.scores.guard`."""
+        n_added = len(family.parents) - len(other.parents)
+        ways = 2 if self.settings.conditioning == "auto" else 1  # in which each parent may enter
+        n_tests = ways**n_added * sum(math.comb(len(rule.optional), n_added) for rule in self.settings.rules)
+        n_parameters = math.inf
+        if math.isfinite(own := self._n_parameters(child, family)):
+            n_parameters = own - self._n_parameters(child, other)
+        return least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
+
+    def _n_parameters(self, child: int, family: Family) -> float:
+        """Return the number of parameters of all local models of a family, infinite if it is unknown."""
+        fitter = self.scorer.fitter
+        sizes = fitter.sizes
+        one = fitter.learners[child].n_parameters(sizes[child], [sizes[p] for p in family.inputs])
+        return math.inf if one is None else one * math.prod(sizes[p] for p in family.partition)
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
         return self.scorer.score(tasks)
 
-    def accepted(self, child: int, table: FamilyTable, discarded: set[Family]) -> FamilyTable:
-        if isinstance(self.scorer, TrainingScorer):
+    def accepted(self, child: int, table: FamilyTable) -> FamilyTable:
+        if not self._guarded:
             return table
-        required = self.settings.rules[child].required
-        return guard(table, partial(self.scorer.gain, child), self._z, self._key, required, discarded)
+        gain, least = partial(self.scorer.gain, child), partial(self._least_gain, child)
+        return guard(table, gain, least, self.settings.rules[child].required)
 
-    def exceeds(self, child: int, family: Family, other: Family, among: int) -> bool:
-        return exceeds(self.scorer.gain(child, family, other), self._z, among)
+    def exceeds(self, child: int, family: Family, other: Family) -> bool:
+        least = self._least_gain(child, family, other) if self._guarded else 0.0
+        return exceeds(self.scorer.gain(child, family, other), least)
+
+    def out_of_time(self) -> bool:
+        return False
 
     def hopeless(self, child: int, family: Family, bound: float) -> bool:
         """Apply the Lemma: C(Y, D) <= 0, so no family scores better than minus its penalty."""
@@ -106,14 +145,12 @@ class FamilyScoring:
 
     def affordable(self, child: int, family: Family) -> bool:
         sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.settings.rules))
-        return len(classes) <= self.settings.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= MAX_CELLS
+        return math.prod(sizes[p] for p in (child, *classes)) <= MAX_CELLS
 
-    def _key(self, family: Family) -> ParentSet:
-        """Return the parents that must pass the guard."""
-        return family.parents if self._partition else family.classes(len(self.settings.rules))
-
-    def _score_partitions(self, rules: Sequence[ParentRules], limits: list[str]) -> Scored:
-        """Score parent sets that partition the rows, as in the paper."""
+    def _score_partitions(
+        self, rules: Sequence[ParentRules], limits: list[str], max_sets: int | None = None
+    ) -> list[FamilyTable]:
+        """Score parent sets that partition the rows, as in the paper; the levels that `max_sets` allows."""
         scorer = self.scorer
 
         def penalty(child: int, parents: ParentSet) -> float:
@@ -122,8 +159,7 @@ class FamilyScoring:
         prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
             limits.append("the parent sets kept by prune='definition'")
-        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log)
-        return Scored(tables, [set() for _ in tables])
+        return score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log, max_sets)
 
     def _restrict(self) -> tuple[list[ParentRules], list[str]]:
         """Report the planned work, and apply `max_candidates`; return the rules and what limits the search."""
@@ -133,11 +169,11 @@ class FamilyScoring:
         if limit is not None and n_sets > limit:
             few = restrict(rules, limit, self.scorer.score, not partition)
             kept = sum(rule.count() for rule in few)
-            features = f" and max_discrete_parents={rules[0].max_discrete_parents}" if partition else ""
+            features = f" and {rules[0].max_discrete_parents} discrete features" if partition else ""
             warn_user(
-                f"There are {n_sets} parent sets within max_parents={self.settings.max_parents}{features}, more than "
-                f"max_candidates={limit}. Each class variable keeps the possible parents that score best alone: {kept} "
-                "sets are left, and the structure is optimal over these only."
+                f"There are {n_sets} parent sets of up to {max(rule.max_parents for rule in rules)} class variables"
+                f"{features}, more than max_candidates={limit}. Each class variable keeps the possible parents that "
+                f"score best alone: {kept} sets are left, and the structure is optimal over these only."
             )
             over = f"the {kept} of {n_sets} parent sets kept by max_candidates={limit}"
             return [self._with_features(*pair) for pair in zip(self.settings.rules, few, strict=True)], [over]

@@ -1,10 +1,18 @@
-"""The guard: a significance test on differences of held-out scores.
+"""The guard: a significance test on gains of held-out scores.
 
-A family is accepted only if, for each class variable among its parents, it scores better than the best accepted family
-without that parent, by more than z standard errors of the difference. The best of m alternatives must gain
-sqrt(2 ln m) standard errors more, about the largest of m normal errors. If all rows gain the same, the standard error
-is 0 however small the gain; so a gain must also exceed z^2 / 2 nats, the threshold of a likelihood ratio test of one
-parameter at z standard errors.
+Let a family with p more parameters gain g over another, and let chi2 be twice the gain of the training rows. The more
+held-out rows speak for the parameters, the less they are shrunk: the gain with the best shrinkage is about
+
+    g = (chi2 - p)^2 / (2 chi2).
+
+If the parameters have no effect, chi2 has a chi-squared distribution with p degrees of freedom, so its quantile gives
+the gain that noise exceeds with a given probability: t nats. The standard error of g, a sum over rows, is then about
+sqrt(2 g). If few rows make the gain, it is larger. So a gain must exceed t and, with its standard error s,
+s sqrt(t / 2).
+
+The number of tests is counted. `guard` is a number of standard errors for a whole graph: if no parent had any effect,
+P(|Z| > guard), 5 % with 2, would be about the probability that the graph has an arc. There are m ways to add d parents,
+over all class variables; each is tested at the level P(|Z| > guard) / m (Bonferroni).
 """
 
 from __future__ import annotations
@@ -12,47 +20,61 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 
+from scipy.stats import chi2, norm
+
 from pmdc.candidates.families import Family, FamilyTable, ParentSet, in_order
 from pmdc.scores.scorer import Gain
 
 
-def exceeds(gain: Gain, z: float, among: int = 1) -> bool:
-    """Return whether a gain, the best of `among`, is significant; with ``z=0``, whether it is positive."""
-    if gain.value <= 0 or not z:
-        return gain.value > 0
-    errors = z + math.sqrt(2 * math.log(among))
-    return gain.value > max(errors * gain.standard_error, errors**2 / 2)
+def least_gain(z: float, n_tests: float = 1.0, n_parameters: float = math.inf) -> float:
+    """Return t: the held-out gain, in nats, that noise exceeds in one of several tests with probability P(|Z| > z).
+
+    Parameters
+    ----------
+    z : float
+        0 for no test.
+    n_tests : float
+    n_parameters : float
+        The additional parameters p; t rises with it to a finite limit.
+    """
+    if not z:
+        return 0.0
+    level = 2 * norm.sf(z) / max(n_tests, 1.0)
+    if n_parameters > 1e6:
+        return float(norm.isf(level)) ** 2
+    quantile = float(chi2.isf(level, n_parameters))
+    return (quantile - n_parameters) ** 2 / (2 * quantile)
+
+
+def exceeds(gain: Gain, least: float) -> bool:
+    """Return whether a gain is significant; with ``least=0``, whether it is positive."""
+    return gain.value > max(least, gain.standard_error * math.sqrt(least / 2))
 
 
 def guard(
     table: Mapping[Family, float],
     gain: Callable[[Family, Family], Gain],
-    z: float,
-    key: Callable[[Family], ParentSet],
+    least: Callable[[Family, Family], float],
     required: Collection[int] = (),
-    discarded: Collection[Family] = (),
 ) -> FamilyTable:
     """Return the accepted families of one class variable.
 
-    The result depends on the finished table only. A family that gains nothing over a smaller one is never accepted;
-    some optimal network does without it.
+    A family is accepted if, for each of its parents, it scores significantly better than the best accepted family whose
+    parents are among the others. The result depends on the finished table only. A family that gains nothing over a
+    smaller one is never accepted; some optimal network does without it.
 
     Parameters
     ----------
     table : dict of family to score
     gain : function (family, other) -> Gain
-    z : float
-    key : function family -> parent set
-        The parents that are tested: the class variables, or all parents.
+    least : function (family, other) -> the gain that is significant
     required : collection of int
         Parents that are not tested.
-    discarded : collection of Family
-        Families that were rejected before.
     """
-    ordered = in_order({family: score for family, score in table.items() if family not in discarded})
+    ordered = in_order(table)
     groups: dict[ParentSet, list[Family]] = {}
     for family in ordered:
-        groups.setdefault(key(family), []).append(family)
+        groups.setdefault(family.parents, []).append(family)
     best: dict[ParentSet, Family | None] = {}
     accepted: list[Family] = []
 
@@ -60,13 +82,14 @@ def guard(
         """Return the best accepted family whose parents are among these."""
         if parents in best:
             return best[parents]
-        allowed = [family for family in accepted if set(key(family)) <= set(parents)]
+        allowed = [family for family in accepted if set(family.parents) <= set(parents)]
         return max(allowed, key=ordered.__getitem__, default=None)
 
     for parents in sorted(groups, key=lambda parents: (len(parents), parents)):
         subsets = [tuple(v for v in parents if v != gone) for gone in parents if gone not in required]
-        rivals = [rival for rival in map(best_within, subsets) if rival is not None]
-        own = [f for f in groups[parents] if all(exceeds(gain(f, rival), z) for rival in dict.fromkeys(rivals))]
+        rivals = list(dict.fromkeys(rival for rival in map(best_within, subsets) if rival is not None))
+        own = [f for f in groups[parents] if all(exceeds(gain(f, rival), least(f, rival)) for rival in rivals)]
         accepted += own
         best[parents] = max([*own, *rivals], key=ordered.__getitem__, default=None)
-    return {family: score for family, score in ordered.items() if family in set(accepted)}
+    chosen = set(accepted)
+    return {family: score for family, score in ordered.items() if family in chosen}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from pmdc._support.arrays import Floats
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, Task
-from pmdc.candidates.rules import ParentRules, with_parent
+from pmdc.candidates.rules import ParentRules
 from pmdc.learners.protocols import LocalLearner, Regularised, Start
 from pmdc.learners.validation import best_C
 from pmdc.scores.evaluators import Evaluator
@@ -20,7 +22,6 @@ from pmdc.scores.shrinkage import floor, shrink, uniform
 def choose_C(
     fitter: Fitter,
     rules: Sequence[ParentRules],
-    conditioning: str,
     evaluator: Evaluator,
     parallel: Parallel,
     shrunk: bool,
@@ -30,6 +31,8 @@ def choose_C(
     The first is for models without class variables as parents: of the family with all discrete features as inputs and
     the one with none, the better with its own C decides. The second is for models with class variables as parents: the
     most informative class variable is added to that family, as an input and as a partition, and the better decides.
+    The first is replaced by the second if this is better without parents, too, so that parents do not gain by a better
+    C alone. Neither depends on `conditioning`, so that the scores of a family can be compared between settings.
     """
 
     def best(tasks: Sequence[Task], fitter: Fitter) -> dict[int, tuple[float, float, Family]]:
@@ -42,18 +45,20 @@ def choose_C(
 
     tell_phase("choosing the regularisation of the local models")
     every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
-    alone = best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
+    alone = best([(rule.child, family) for rule in rules for family in rule.without_classes()], fitter)
     fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
     tasks: list[Task] = []
     for rule in rules:
         possible = [v for v in fitter.ranking[rule.child] if v < rule.n_classes and v in rule.allowed]
         if possible and rule.max_parents:
             base = alone[rule.child][2]
-            tasks += [(rule.child, family) for family in with_parent(base, possible[0], conditioning)]
+            tasks += [(rule.child, base.feed(possible[0])), (rule.child, base.divide_by(possible[0]))]
     beside = best(tasks, fitter)
-    return tuple(
-        (alone[r.child][1], beside.get(r.child, alone[r.child])[1]) if r.child in alone else None for r in every
-    )
+    other = [(child, alone[child][2], C) for child, (_, C, _) in beside.items() if alone[child][1] != C]
+    scores = dict(zip(other, parallel(_score, other, fitter, evaluator, shrunk), strict=True))
+    first = {child: own[1] for child, own in alone.items()}
+    first |= {child: C for (child, _, C), score in scores.items() if score > alone[child][0]}
+    return tuple((first[r.child], beside.get(r.child, alone[r.child])[1]) if r.child in alone else None for r in every)
 
 
 def chooses_C(learner: LocalLearner) -> bool:
@@ -64,6 +69,21 @@ def chooses_C(learner: LocalLearner) -> bool:
 def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
     """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
+    held_out = _held_out(child, family, fitter, evaluator, shrunk)
+    return best_C(held_out, fitter.sample_weight, fitter.origin)
+
+
+def _score(trial: tuple[int, Family, float], fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> float:
+    """Return the held-out log-likelihood of a family with some C."""
+    child, family, C = trial
+    rows, _ = _held_out(child, family, fitter, evaluator, shrunk)(C, None)
+    return float(np.dot(fitter.sample_weight, rows))
+
+
+def _held_out(
+    child: int, family: Family, fitter: Fitter, evaluator: Evaluator, shrunk: bool
+) -> Callable[[float, Start | None], tuple[Floats, Start | None]]:
+    """Return a function of C and a warm start: the held-out log-probability of each row's state."""
     learner, weights = fitter.learners[child], fitter.sample_weight
     assert isinstance(learner, Regularised)
     towards = uniform(len(fitter.codes), fitter.sizes[child])
@@ -76,4 +96,4 @@ def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> t
         rows, start = evaluator(fitter, learner.with_C(C), child, family, start)
         return shrink(rows, towards, weights)[0] if shrunk else floor(rows, towards), start
 
-    return best_C(held_out, weights, fitter.origin)
+    return held_out
