@@ -193,6 +193,11 @@ class Cells:
     # Numbers --------------------------------------------------------------------------------------------------
 
     @property
+    def value_numbers(self) -> dict[int, int | float]:
+        """The distinct values that are numbers, by their index among the values."""
+        return {i: number for i in self._present if (number := self._numbers[i]) is not None}
+
+    @property
     def not_number_values(self) -> list[Any]:
         """The distinct values that are neither missing nor numbers."""
         return [self.values[i] for i in self._present if self._numbers[i] is None]
