@@ -249,6 +249,14 @@ def test_frames_have_the_types_of_the_cells(tmp_path):
     assert frame["b"].tolist() == [True, False]
 
 
+def test_frames_have_dates(tmp_path):
+    frame = table_of(tmp_path, "d,t,u\n2024-01-31,14:05,01/02/2024\n,9:30,03/04/2024\n").frame()
+    assert frame["d"][0] == pd.Timestamp("2024-01-31")
+    assert frame["d"].isna().tolist() == [False, True]
+    assert frame["t"][0] == datetime.time(14, 5)
+    assert frame["u"].dtype == "category"
+
+
 def test_parquet_keeps_its_types(tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame(

@@ -24,7 +24,7 @@ from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
-from pmdc.table.classes import ClassTable, keep_names_apart
+from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
 from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import TrainingRows, read_weights
@@ -133,6 +133,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "Weights that are not counts should be rescaled to mean 1."
             )
         self.class_table_, codes = ClassTable.fit_encode(y, owner, kept)
+        warn_misspelt(self.class_table_, codes[kept])
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
         self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, weights)

@@ -12,7 +12,7 @@ MIN_LENGTH = 3
 RARE = 20
 """A misspelling is this many times rarer than what is meant."""
 SIMILARITY = 0.85
-MAX_COMPARED = 300
+MAX_COMPARED = 100
 """At most so many states are compared with each other, the most frequent and the rarest."""
 
 
@@ -23,11 +23,11 @@ class Misspelling(NamedTuple):
     """Whether they differ only in capitals and blanks."""
 
 
-def misspellings(counts: Mapping[str, int]) -> list[Misspelling]:
+def misspellings(counts: Mapping[str, int], near: bool = True) -> list[Misspelling]:
     """Return states that may be misspelt, with what they may mean, by the number of rows of each state.
 
     Either they differ from another state only in capitals and blanks, or they are rare, and a frequent one is nearly
-    the same. Texts with digits are codes, for which only the first holds.
+    the same (unless ``near=False``). Texts with digits are codes, for which only the first holds.
     """
     ordered = sorted((state for state in counts if len(state) >= MIN_LENGTH), key=lambda state: (-counts[state], state))
     meant: dict[str, str] = {}
@@ -37,11 +37,11 @@ def misspellings(counts: Mapping[str, int]) -> list[Misspelling]:
         if first != state:
             found[state] = Misspelling(state, first, True)
     words = [state for state in meant.values() if not any(map(str.isdigit, state))]
-    for state in words[-MAX_COMPARED:]:
+    for state in words[-MAX_COMPARED:] if near else ():
         frequent = [word for word in words[:MAX_COMPARED] if counts[word] >= RARE * counts[state]]
-        near = difflib.get_close_matches(state, frequent, n=1, cutoff=SIMILARITY)
-        if near:
-            found[state] = Misspelling(state, near[0], False)
+        matches = difflib.get_close_matches(state, frequent, n=1, cutoff=SIMILARITY)
+        if matches:
+            found[state] = Misspelling(state, matches[0], False)
     return list(found.values())
 
 

@@ -196,12 +196,11 @@ def _left_out(table: TableFile, names: Sequence[str], choices: Choices) -> dict[
             continue
         if len(cells.present) == 1 and not cells.missing().any():
             reasons[name] = hints.CONSTANT
-        elif cells.looks in ("text", "mixed") and not is_meant_otherwise(cells):
+        elif cells.looks in ("text", "mixed"):
             n_rows = int((~cells.missing()).sum())
-            if len(cells.present) == n_rows > 2:
-                reasons[name] = hints.IDENTIFIER
-            elif len(cells.present) > max(MAX_STATES, n_rows / 2):
-                reasons[name] = hints.FREE_TEXT
+            distinct = len(cells.present) == n_rows > 2
+            if (distinct or len(cells.present) > max(MAX_STATES, n_rows / 2)) and not is_meant_otherwise(cells):
+                reasons[name] = hints.IDENTIFIER if distinct else hints.FREE_TEXT
         elif cells.looks == "whole" and hints.is_distinct(cells, _NEARLY_ALL) and _is_counter(cells):
             reasons[name] = hints.IDENTIFIER
     return reasons

@@ -333,13 +333,19 @@ class TableFile:
                 )
 
     def frame(self) -> Any:
-        """Return a pandas DataFrame with the types that the columns look like; text and booleans are categories."""
+        """Return a pandas DataFrame with the types that the columns look like.
+
+        Text and booleans are categories, and so are dates in which day and month cannot be told apart.
+        """
         pd = require("pandas")
-        return pd.DataFrame(
-            {
-                name: cells.numbers()
-                if cells.looks in ("whole", "number")
-                else pd.Categorical(pd.Series(cells.own_type(), dtype=object).mask(cells.missing()))
-                for name, cells in self.columns.items()
-            }
-        )
+
+        def values(cells: Cells) -> Any:
+            if cells.looks in ("whole", "number"):
+                return cells.numbers()
+            if cells.looks == "date" and cells.date_order is not None:
+                return np.array(cells.dates(), dtype="M8[us]")
+            if cells.looks == "time":
+                return cells.dates()
+            return pd.Categorical(pd.Series(cells.own_type(), dtype=object).mask(cells.missing()))
+
+        return pd.DataFrame({name: values(cells) for name, cells in self.columns.items()})

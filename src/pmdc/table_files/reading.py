@@ -372,4 +372,4 @@ def _plain_value(value: Any, name: str, source: str) -> Any:
         if np.isinf(value):
             raise TableFileError(f"{source}, column {name!r} holds {value}: replace infinite values by finite ones.")
         return value
-    return str(value)  # dates and other types are treated as text
+    return str(value)  # dates are recognised by their text, other types are treated as text
