@@ -75,7 +75,7 @@ def is_distinct(cells: Cells, share: float = 1.0) -> bool:
 
 def _few_whole_numbers(cells: Cells) -> bool:
     """Return whether a column of numbers may hold codes; with two values it does not matter."""
-    return 2 < len(cells.present) <= MAX_CODES and bool((cells.numbers() % 1 == 0).all())
+    return 2 < len(cells.present) <= min(MAX_CODES, len(cells) / 2) and bool((cells.numbers() % 1 == 0).all())
 
 
 def _code_hints(names: Sequence[str]) -> list[str]:

@@ -265,14 +265,11 @@ def warn_misspelt(classes: ClassTable, codes: Codes) -> None:
     for k, (name, states) in enumerate(zip(classes.names, classes.states, strict=True)):
         if not all(isinstance(state, str) for state in states):
             continue
-        counts = {
-            str(s): int(n) for s, n in zip(states, np.bincount(codes[:, k], minlength=len(states)), strict=True) if n
-        }
-        odd = [one for one in misspellings(counts) if one.same_letters]
+        rows = np.bincount(codes[:, k], minlength=len(states)).tolist()
+        counts = {str(state): n for state, n in zip(states, rows, strict=True) if n}
+        odd = misspellings(counts, near=False)
         if odd:
-            pairs = [
-                f"{one.state!r} ({counts[one.state]} row(s)) and {one.meant!r} ({counts[one.meant]})" for one in odd
-            ]
+            pairs = [f"{one.state!r} ({counts[one.state]} row(s)) and {one.meant!r}" for one in odd]
             warn_user(
                 f"Y, column {name!r} has states that differ only in capitals and blanks: {'; '.join(pairs[:5])}. They "
                 "are learned as different states: make them equal if they are the same."
