@@ -249,6 +249,18 @@ def test_frames_have_the_types_of_the_cells(tmp_path):
     assert frame["b"].tolist() == [True, False]
 
 
+def test_numbers_may_mean_missing_in_every_kind_of_file(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, -999, 3], "b": [0.5, 1.5, -999.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for name, words in {"t.parquet": ("-999",), "t.csv": ("-999", "-999.0")}.items():
+        table = read_table(tmp_path / name, Format(missing=words))
+        assert table["a"].missing().tolist() == [False, True, False]
+        assert table["b"].missing().tolist() == [False, False, True]
+        assert table["a"].looks == "whole"
+
+
 def test_frames_have_dates(tmp_path):
     frame = table_of(tmp_path, "d,t,u\n2024-01-31,14:05,01/02/2024\n,9:30,03/04/2024\n").frame()
     assert frame["d"][0] == pd.Timestamp("2024-01-31")

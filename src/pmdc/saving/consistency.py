@@ -119,6 +119,7 @@ def _one_row(table: Any) -> tuple[Features, list[int]]:
     """Return a row as a table of features encodes it, and the numbers of values of its discrete features."""
     _demand(type(table) is FeatureTable and len(table.discrete) == len(table.states) == len(table.observed))
     _demand(set(table.parts) <= set(range(len(table.continuous))) and set(table.parts.values()) <= set(PARTS))
+    _demand(set(table.date_orders.values()) <= {"dmy", "mdy"})
     _demand(all(j in range(len(table.states)) and len(table.states[j]) for j in table.grouped))
     _demand(all(len(states) == len(rows) for states, rows in zip(table.states, table.observed, strict=True)))
     n_discrete = len(table.states)
