@@ -151,8 +151,8 @@ def test_dates_are_states():
     assert model.predict(X).dtypes.equals(dated.dtypes)
     assert (model.predict(X)["day"] == days[plain.predict(X)[:, 0]]).all()
     assert (model.predict(X, given={"day": days[1]})["day"] == days[1]).all()
-    with pytest.raises(TypeError, match="column 'x0' is of type Datetime.*Convert"):
-        model.fit(X.assign(x0=days[0]), Y)
+    with pytest.raises(TypeError, match="column 'x0' is of type Duration.*Convert"):
+        model.fit(X.assign(x0=days[0] - days[1]), Y)
 
 
 def test_arrow_in_arrow_out():
@@ -724,3 +724,19 @@ def test_local_search_of_the_structure():
     found = GBNC(GaussianNB(), search="local-search").fit(data.X, data.Y).structure_
     assert found.method == "local-search"
     assert found.score == pytest.approx(GBNC(GaussianNB()).fit(data.X, data.Y).structure_.score)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_tables_of_a_few_rows(n_rows):
+    X = pd.DataFrame({"a": [0.5, 1.0, 2.0][:n_rows], "b": ["u", "v", "u"][:n_rows]})
+    Y = pd.DataFrame({"y": ["p", "q", "p"][:n_rows], "z": ["r", "r", "s"][:n_rows]})
+    model = GBNC(experts=None).fit(X, Y)
+    assert model.predict(X).shape == (n_rows, 2)
+    assert all(np.isfinite(proba).all() for proba in model.predict_proba(X))
+
+
+def test_states_that_differ_only_in_capitals_are_pointed_out():
+    party = np.where(CODES[:, 0] == 0, "Democrat", "Republican").astype(object)
+    party[3] = "democrat"
+    with pytest.warns(UserWarning, match=r"Y, column 'party'.*'democrat' \(1 row.*'Democrat'"):
+        clone(FAST).fit(X, pd.DataFrame({"party": party}))

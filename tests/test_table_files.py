@@ -1,6 +1,7 @@
 """Table files: what cells are, where they stand, and files that are written as a whole or not at all."""
 
 import csv
+import datetime
 import os
 
 import numpy as np
@@ -109,13 +110,100 @@ def test_lines_before_the_header(tmp_path):
     table = table_of(tmp_path, 'sep=;\r\na;b\r\n1;"x,y"\r\n')
     assert (table.names, table["b"].values, table.where([0])) == (["a", "b"], ["x,y"], "line 3")
     with pytest.raises(TableFileError, match="'Report', but line 3 has 2 cells"):
-        table_of(tmp_path, "Report\n\na,b\n1,2\n")
+        table_of(tmp_path, "Report\n\n5,b\n1,2\n")
+    with pytest.raises(TableFileError, match="line 2 has 4 cell.*'My, report' is a title"):
+        table_of(tmp_path, "My, report\na,b,c,d\n1,2,3,4\n")
     pytest.importorskip("openpyxl")
     rows = pd.DataFrame([[None, None], ["a", "b"], [1, "x "], [None, None], [2, "y"]])
     rows.to_excel(tmp_path / "t.xlsx", header=False, index=False)
     table = read_table(tmp_path / "t.xlsx")
     assert (table.names, table["b"].values) == (["a", "b"], ["x", "y"])
     assert [table.where([i]) for i in range(2)] == ["row 3", "row 5"]
+
+
+@pytest.mark.parametrize(
+    ("sign", "titles", "quoted"),
+    [
+        (",", ["Report"], ["'Report'"]),
+        (";", ["Report"], ["'Report'"]),
+        ("\t", ["", "Report, 2024", "", "first half"], ["'Report, 2024'", "'first half'"]),
+        (",", ["Report,,"], ["'Report'"]),
+    ],
+)
+def test_titles_above_the_header_are_left_out_with_a_note(tmp_path, sign, titles, quoted):
+    table = table_of(tmp_path, "\n".join([*titles, f"a{sign}b{sign}c", "", f"1{sign}x{sign}2", f"3{sign}y{sign}4"]))
+    assert (table.names, table["b"].values) == (["a", "b", "c"], ["x", "y"])
+    assert table.where([0]) == f"line {len(titles) + 3}"
+    assert all(part in table.notes[0] for part in quoted)
+
+
+def test_what_is_no_title(tmp_path):
+    for text, names in {
+        "a\n1\n2\n": ["a"],
+        "a,\n1,2\n": ["a", "column 2"],
+        "a,,\n1,2,3\n": ["a", "column 2", "column 3"],
+        "note\na\nb\n": ["note"],
+    }.items():
+        table = table_of(tmp_path, text)
+        assert table.names == names
+        assert not any("at the beginning" in note for note in table.notes)
+
+
+def test_titles_in_excel(tmp_path):
+    pytest.importorskip("openpyxl")
+    rows = pd.DataFrame([["Report", None, None], ["a", "b", "c"], [1, "x", 3], [2, "y", 4]])
+    rows.to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    table = read_table(tmp_path / "t.xlsx")
+    assert (table.names, table["b"].values, table.where([0])) == (["a", "b", "c"], ["x", "y"], "row 3")
+    assert "'Report'" in table.notes[0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_with_and_without_a_mark(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes("naïve,b\n1,é\n".encode(encoding))
+    table = read_table(tmp_path / "t.csv")
+    assert (table.names, table["b"].values) == (["naïve", "b"], ["é"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "looks", "first"),
+    [
+        (["2024-01-31", "2024-02-01"], "date", datetime.datetime(2024, 1, 31)),
+        (["2024/1/31 14:05", "2024/2/1 1:00"], "date", datetime.datetime(2024, 1, 31, 14, 5)),
+        (
+            ["2024-01-31T14:05:30.5Z", "2024-02-01T00:00:00+02:00"],
+            "date",
+            datetime.datetime(2024, 1, 31, 14, 5, 30, 500_000),
+        ),
+        (["01/02/2024", "01/31/2024"], "date", datetime.datetime(2024, 1, 2)),
+        (["01/02/2024", "31/01/2024"], "date", datetime.datetime(2024, 2, 1)),
+        (["01/02/2024", "01/03/2024"], "date", datetime.datetime(2024, 2, 1)),
+        (["01.02.2024", "02.03.2024"], "date", datetime.datetime(2024, 2, 1)),
+        (["31 Jan 2024", "1 February 2024"], "date", datetime.datetime(2024, 1, 31)),
+        (["Jan 31, 2024 2:05 PM", "Mar. 1, 2024 12:00 am"], "date", datetime.datetime(2024, 1, 31, 14, 5)),
+        (["14:05", "9:30"], "time", datetime.time(14, 5)),
+        (["2:05 PM", "12:00 AM"], "time", datetime.time(14, 5)),
+        (["2024-02-30", "2024-02-01"], "text", None),
+        (["31/01/2024", "01/31/2024"], "text", None),
+        (["25:00", "14:05"], "text", None),
+        (["2024-01-31", "soon"], "text", None),
+        (["2024-01", "2024-02"], "text", None),
+    ],
+)
+def test_dates(tmp_path, cells, looks, first):
+    quoted = "\n".join(f'1,"{cell}"' for cell in cells)
+    column = table_of(tmp_path, f"x,y\n{quoted}\n")["y"]
+    assert column.looks == looks
+    if first is not None:
+        assert column.dates()[0] == first
+        assert not column.not_dates().any()
+
+
+def test_the_order_of_day_and_month_may_be_unknown(tmp_path):
+    column = table_of(tmp_path, "x,y\n1,01/02/2024\n2,03/04/2024\n")["y"]
+    assert (column.looks, column.date_order) == ("date", None)
+    assert column.dates("mdy")[0] == datetime.datetime(2024, 1, 2)
+    assert column.dates("dmy")[0] == datetime.datetime(2024, 2, 1)
 
 
 def test_long_cells_and_quotation_marks_that_are_not_closed(tmp_path):
@@ -159,6 +247,26 @@ def test_frames_have_the_types_of_the_cells(tmp_path):
     assert frame["f"].dtype == np.float64
     assert frame["t"].tolist() == ["x", "007"]
     assert frame["b"].tolist() == [True, False]
+
+
+def test_numbers_may_mean_missing_in_every_kind_of_file(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, -999, 3], "b": [0.5, 1.5, -999.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for name, words in {"t.parquet": ("-999",), "t.csv": ("-999", "-999.0")}.items():
+        table = read_table(tmp_path / name, Format(missing=words))
+        assert table["a"].missing().tolist() == [False, True, False]
+        assert table["b"].missing().tolist() == [False, False, True]
+        assert table["a"].looks == "whole"
+
+
+def test_frames_have_dates(tmp_path):
+    frame = table_of(tmp_path, "d,t,u\n2024-01-31,14:05,01/02/2024\n,9:30,03/04/2024\n").frame()
+    assert frame["d"][0] == pd.Timestamp("2024-01-31")
+    assert frame["d"].isna().tolist() == [False, True]
+    assert frame["t"][0] == datetime.time(14, 5)
+    assert frame["u"].dtype == "category"
 
 
 def test_parquet_keeps_its_types(tmp_path):

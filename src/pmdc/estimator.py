@@ -24,7 +24,7 @@ from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
-from pmdc.table.classes import ClassTable, keep_names_apart
+from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
 from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.rows import TrainingRows, read_weights
@@ -93,7 +93,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : DataFrame (pandas, polars, ...), array or list of rows, shape (n, n_features)
-            Numbers are continuous features; categories, strings and booleans are discrete ones.
+            Numbers are continuous features; categories, strings and booleans are discrete ones. A column of dates or
+            times becomes continuous features: the days since 2000 and, where they vary, month, weekday and hour. Of a
+            discrete feature with more than 255 values, those with at least 10 rows (255 at most) are kept; the others,
+            and those of later tables, are one value.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables: strings, integers, booleans, dates, any hashable values. A categorical
             column declares its states, with or without rows. (scikit-learn's own splitting, ``cv=5``, sorts all
@@ -130,9 +133,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "Weights that are not counts should be rescaled to mean 1."
             )
         self.class_table_, codes = ClassTable.fit_encode(y, owner, kept)
+        warn_misspelt(self.class_table_, codes[kept])
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
-        self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, kept)
+        self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, weights)
         keep_names_apart(self.feature_table_, hasattr(self, "feature_names_in_"), self.class_table_)
         self.classes_ = (
             self.class_table_.states[0] if self.class_table_.one_dimensional else list(self.class_table_.states)
@@ -416,7 +420,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _read(self, X: Any) -> Features:
         """Convert X to numbers and codes; warn about unseen values."""
         check_is_fitted(self)
-        if not self.feature_table_.discrete and self._has_columns_of_fit(X):
+        if not (self.feature_table_.discrete or self.feature_table_.parts) and self._has_columns_of_fit(X):
             matrix = read_matrix(X)
             if matrix is not None:
                 return Features(matrix, np.empty((len(matrix), 0), dtype=np.int64))

@@ -60,7 +60,18 @@ BAD_TABLES = {
         "the class variable 'works' is '1' in all 120 rows",
     ),
     "empty column": (with_column("nothing", [""]), "column 'nothing' has no values. Ignore it: --ignore nothing."),
-    "identifier": (with_column("who", [f"p{i}" for i in range(120)]), "--ignore who"),
+    "one row": (HEADER + "\n" + ROWS[0], "bad.csv has 1 row (line 2): a model is learned from many rows"),
+    "two rows": ("\n".join([HEADER, *ROWS[:2]]), "bad.csv has 2 rows (lines 2, 3)"),
+    "dates and text": (
+        with_column("when", [f"2024-01-{i:02}" for i in range(1, 29)] + ["soon"]),
+        "column 'when' holds dates, but 4 of 120 cells are not, or not written in the same way: 'soon' (line 30). "
+        "Correct them (2024-01-31 is always understood), declare them missing (--missing soon)",
+    ),
+    "day or month": (
+        with_column("when", ["01/02/2024", "03/04/2024"]),
+        "column 'when' holds dates such as '01/02/2024', in none of which day and month can be told apart: say which "
+        "comes first with --date-order dmy or --date-order mdy",
+    ),
 }
 
 
@@ -79,19 +90,23 @@ def test_tables(pmdc, tmp_path, name):
 
 def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
     rows = [f"{row},n{i},m{i}" for i, row in enumerate(ROWS)]
+    both = ["--discrete", "name", "--discrete", "my mail"]
     (tmp_path / "bad.csv").write_text("\n".join([HEADER + ",name,my mail", *rows]))
-    done = pmdc("fit", "bad.csv", *FIT, "-o", "m.skops")
+    done = pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", *both)
     assert "columns 'name', 'my mail' have" in done.err
     assert "--ignore 'name,my mail'" in done.err
     assert pmdc("fit", "bad.csv", *FIT, "-o", "m.skops", "--ignore", "name,my mail", "-q").code == 0
     (tmp_path / "bad.csv").write_text("\n".join([HEADER + ',name,"my, mail"', *rows]))
-    assert "--ignore name --ignore 'my, mail'." in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops").err
+    both = ["--discrete", "name", "--discrete", "my, mail"]
+    assert "--ignore name --ignore 'my, mail'." in pmdc("fit", "bad.csv", *FIT, "-o", "n.skops", *both).err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["-c", "mod"], "--classes names 'mod', which is not a column of table.csv; did you mean 'mood'?"),
+        (["-c", "mood", "--continuous", "colour"], "--continuous names 'colour', which holds 'red'"),
+        (["-c", "mood", "--date-order", "ymd"], "'ymd'"),
         (["-c", "mood,income"], "the class variable 'income' is continuous (119 different values in 120 rows"),
         (["-c", "mood", "--ignore", "mood"], "'mood' is named by --classes and by --ignore"),
         (["-c", "mood", "--discrete", "works,x"], "--discrete names 'x', which is not a column"),

@@ -31,7 +31,7 @@ def test_fit_tells_kinds_and_writes_json(pmdc, tmp_path):
     }
     assert told["structure"]["status"].startswith("optimal")
     assert told["test"] is None
-    assert "leading zeros: used as text" in done.err, "where the standard output is for data, people look elsewhere"
+    assert "'site' have leading zeros" in done.err, "where the standard output is for data, people look elsewhere"
     model = library.load("m.skops")
     assert model.feature_table_.discrete_names == ["age", "site", "colour"]
     assert model.feature_table_.states[1].tolist() == ["007", "012", "120"]

@@ -103,7 +103,10 @@ def fit(
     classes: Annotated[
         list[str],
         typer.Option(
-            "--classes", "-c", metavar="NAMES", help="Columns to predict, separated by commas; * matches any text."
+            "--classes",
+            "-c",
+            metavar="NAMES",
+            help="Columns to predict, separated by commas; * matches any text. Can be repeated, for names with commas.",
         ),
     ],
     output: Annotated[
@@ -112,6 +115,10 @@ def fit(
     discrete: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Numeric columns to use as categories; text columns always are."),
+    ] = None,
+    continuous: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Columns of numbers to use as such, even if they look like identifiers."),
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Columns to ignore.")] = None,
     test_size: Annotated[
@@ -170,20 +177,26 @@ def fit(
     missing: Missing = None,
     drop_missing: DropMissing = False,
     sheet: Sheet = None,
+    date_order: Annotated[
+        Literal["dmy", "mdy"] | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Order of day and month in dates such as 01/02/2024, where the column does not tell: dmy or mdy.",
+            rich_help_panel=_READING,
+        ),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Learn a model from a table and write it to a file."""
     from pmdc.cli.fitting import Settings, run
+    from pmdc.cli.kinds import Choices
 
     run(
         table,
         _format(delimiter, decimal, encoding, missing, sheet),
         Settings(
-            classes,
-            discrete or [],
-            ignore or [],
-            drop_missing,
+            Choices(classes, discrete or [], continuous or [], ignore or [], drop_missing, date_order),
             estimator,
             criterion,
             max_parents,

@@ -28,7 +28,7 @@ _MAX_STATES = 8
 """The states of a class variable that are listed."""
 _BAR_WIDTH = 16
 _LOSSES = ("Hamming", "subset 0/1", "joint log-loss")
-_ROLES = {"class variable": "cyan", "continuous": "", "discrete": "yellow", "ignored": "dim"}
+_ROLES = {"class variable": "cyan", "continuous": "", "discrete": "yellow", "date": "green", "ignored": "dim"}
 _CONDITIONINGS = {"partition": "partitions the rows", "input": "input", "block": "same block"}
 
 
@@ -189,6 +189,14 @@ def show_kinds(screen: Screen, kinds: Sequence[Kind], n_rows: int, source: str) 
         )
     screen.out.print(table)
     screen.print()
+
+
+def show_hints(screen: Screen, hints: Sequence[str]) -> None:
+    """Show what deserves a word before the work."""
+    for hint in hints:
+        screen.print(f"- {hint}")
+    if hints:
+        screen.print()
 
 
 def _plural(role: str, count: int) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc._support.progress import tell_phase
-from pmdc.cli.display import Screen, print_json, show_graph, show_kinds, show_losses, structure_json
-from pmdc.cli.kinds import Training, read_training
+from pmdc.cli.display import Screen, print_json, show_graph, show_hints, show_kinds, show_losses, structure_json
+from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 class Settings:
     """The options of the command."""
 
-    classes: list[str]
-    discrete: list[str]
-    ignore: list[str]
-    drop_missing: bool
+    columns: Choices
     estimator: str
     criterion: str
     max_parents: int | None
@@ -47,16 +44,18 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     table = read_table(source, format)
     for note in table.notes:
         screen.note("fit", note)
-    training = read_training(table, settings.classes, settings.discrete, settings.ignore, settings.drop_missing)
+    training = read_training(table, settings.columns)
     if training.note:
         screen.note("fit", training.note)
     split = None if settings.test_size is None else _split(training, settings)
     show_kinds(screen, training.kinds, len(training.X), table.source)
+    show_hints(screen, training.hints)
     report = None
     if split is not None:
         report = _test(training, *split, settings, screen)
     with screen.progress("fitting") as bar, work():
         model = _fit(training.X, training.Y, settings, bar)
+        model.feature_table_.date_orders = training.date_orders
     with work():
         pmdc.save(model, output)
     if settings.estimator in ("forest", "boosting"):
@@ -113,7 +112,9 @@ def _model(settings: Settings, bar: Any) -> Any:
 
 
 def _fit(X: Any, Y: Any, settings: Settings, bar: Any) -> Any:
-    model = _model(settings, bar).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[XY], column", UserWarning)  # already among the hints
+        model = _model(settings, bar).fit(X, Y)
     return model.set_params(callback=None, n_jobs=None)
 
 
@@ -182,6 +183,7 @@ def _document(model: Any, training: Training, report: LossReport | None, output:
         "rows": len(training.X),
         "rows_dropped": training.dropped,
         "columns": columns,
+        "hints": training.hints,
         "structure": structure_json(model),
         "test": None if report is None else report.as_json(),
         "model": str(output),

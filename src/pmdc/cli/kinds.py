@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmdc._support.checks import shorten
 from pmdc._support.extras import require
+from pmdc.cli import hints
+from pmdc.cli.hints import MAX_STATES, option
+from pmdc.cli.refusals import (
+    is_meant_otherwise,
+    refuse_columns,
+    refuse_few_rows,
+    refuse_overlap,
+    refuse_quantity,
+    refuse_text_in_numbers,
+    rows_without_missing,
+)
 from pmdc.cli.running import BadInput
-from pmdc.table_files import Cells, TableFile
+from pmdc.table_files import Cells, Order, TableFile
 
-Mask = npt.NDArray[np.bool_]
-
-MAX_CODES = 10
-"""A column of at most this many different whole numbers may hold categories."""
-MAX_STATES = 20
-"""A class variable with more different numbers than this may be a quantity."""
-
-_NUMBER_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
-_NUMBER_WITH_UNIT = re.compile(r"[+-]?[$€£¥]?\s?(?!0\d)(\d{1,3}([.,'’\s]\d{3})+|\d+)([.,]\d+)?\s?[%‰$€£¥]?")
-_MAYBE_MISSING = ("?", "-", "--", ".", "n.a.", "N.A.", "k.A.")
+_IDENTIFIER_NAME = re.compile(r"(?:.*[\W_])?(?:id|ids|key|uuid|guid|nr|index)|.*[a-z]ID", re.DOTALL)
+_YEARS = range(1800, 2101)
+_NEARLY_ALL = 0.98
+"""Identifiers of some rows may occur twice, by rows that do."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Kind:
 
     name: str
     role: str
-    """ "class variable", "continuous", "discrete" or "ignored"."""
+    """ "class variable", "continuous", "discrete", "date" or "ignored"."""
     values: str
     """The number of values, or their range."""
     note: str = ""
@@ -54,59 +59,187 @@ class Training:
     dropped: int
     note: str
     """A message about rows that are left out, if any."""
+    hints: list[str]
+    """What deserves a word before the work."""
+    date_orders: dict[str, str]
+    """The order of day and month of each column of dates, in which later tables are read."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The columns that the options of ``pmdc fit`` name, and how it reads them."""
+
+    classes: Sequence[str]
+    discrete: Sequence[str] = ()
+    continuous: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    drop_missing: bool = False
+    date_order: Order | None = None
+
+    def select(self, table: TableFile) -> Choices:
+        """Return the same with the names of columns of a table, after checks."""
+        named: dict[str, Any] = {name: select_columns(table, getattr(self, name), f"--{name}") for name in _LISTS}
+        if not named["classes"]:
+            raise BadInput("--classes is empty: name the columns to predict.")
+        refuse_overlap({f"--{name}": columns for name, columns in named.items()})
+        for name in named["continuous"]:
+            if table[name].looks not in ("whole", "number", "mixed", "empty"):
+                shown = table[name].present[0]
+                raise BadInput(f"--continuous names {name!r}, which holds {shown!r} in {table.source}: not a number.")
+        return replace(self, **named)
+
+
+_LISTS = ("classes", "discrete", "continuous", "ignore")
 
 
 def select_columns(table: TableFile, texts: Sequence[str], option: str) -> list[str]:
-    """Return the columns that an option names: separated by commas, ``*`` matches any text."""
+    """Return the columns that an option names.
+
+    They are separated by commas, ``*`` matches any text, and a name that contains a comma is in double quotes or given
+    by an option of its own.
+    """
     names: list[str] = []
     for text in texts:
-        for part in [text] if text in table.names else filter(None, map(str.strip, text.split(","))):
+        parts = [text] if text in table.names else next(csv.reader([text], skipinitialspace=True), [])
+        for part in filter(None, map(str.strip, parts)):
             found = [part]
             if part not in table.names and any(sign in part for sign in "*?["):
                 found = [name for name in table.names if fnmatch.fnmatchcase(name, part)]
                 if not found:
                     raise BadInput(f"{option} {part!r} matches no column of {table.source}: {shorten(table.names)}.")
+            elif part not in table.names:
+                _refuse_half_names(table, part, option)
             table.require(found, option)
             names += found
     return list(dict.fromkeys(names))
 
 
-def read_training(
-    table: TableFile, classes: Sequence[str], discrete: Sequence[str], ignore: Sequence[str], drop_missing: bool
-) -> Training:
+def _refuse_half_names(table: TableFile, part: str, flag: str) -> None:
+    """Refuse a part of the name of a column that contains commas."""
+    whole = [name for name in table.names if "," in name and part in map(str.strip, name.split(","))]
+    if whole:
+        raise BadInput(
+            f"{flag} names {part!r}, which is not a column of {table.source}. If you mean {whole[0]!r}, give the name "
+            f"with its comma an option of its own: {flag} {shlex.quote(whole[0])} {flag} ...; or put it in double "
+            "quotes within the list: " + shlex.quote(f'"{whole[0]}",...') + "."
+        )
+
+
+def read_training(table: TableFile, choices: Choices) -> Training:
     """Return the features and class variables of a table, after all checks of its columns."""
     pd = require("pandas")
-    ignored = select_columns(table, ignore, "--ignore")
-    targets = select_columns(table, classes, "--classes")
-    marked = select_columns(table, discrete, "--discrete")
-    if not targets:
-        raise BadInput("--classes is empty: name the columns to predict.")
-    _refuse_overlap({"--classes": targets, "--discrete": marked, "--ignore": ignored})
-    features = [name for name in table.names if name not in targets and name not in ignored]
-    if not features:
-        raise BadInput(f"{table.source} has no column left from which to predict {shorten(targets)}.")
-    _refuse_columns(table, [name for name in (*targets, *features) if table[name].looks == "empty"], "no values")
+    choices = choices.select(table)
+    targets = list(choices.classes)
+    refuse_few_rows(table, table.n_rows)
+    optional = _features(table, [n for n in table.names if n not in targets and n not in choices.ignore], {}, targets)
+    refuse_columns(table, [name for name in (*targets, *optional) if table[name].looks == "empty"], "no values")
     for name in targets:
-        _refuse_quantity(table, table[name])
-    _refuse_text_in_numbers(table, [name for name in features if name not in marked])
+        refuse_quantity(table, table[name])
+    left_out = _left_out(table, optional, choices)
+    features = _features(table, optional, left_out, targets)
+    refuse_text_in_numbers(table, [name for name in features if name not in choices.discrete])
     missing = {name: table[name].missing() for name in (*targets, *features)}
-    kept, note = rows_without_missing(table, missing, drop_missing, targets, ignorable=True)
+    kept, note = rows_without_missing(table, missing, choices.drop_missing, targets, ignorable=True)
     n_rows, table = table.n_rows, table.rows(kept)
+    refuse_few_rows(table, n_rows)
     for name in targets:
         if len(table[name].present) == 1:
             raise BadInput(
                 f"{table.source}: the class variable {name!r} is {table[name].present[0]!r} in all {table.n_rows} "
                 "rows, so there is nothing to learn: remove it from --classes."
             )
-    continuous = [name for name in features if name not in marked and table[name].looks in ("whole", "number")]
-    unique = [n for n in features if n not in continuous and len(table[n].present) == table.n_rows > 2]
-    _refuse_columns(table, unique, "a different text in every row, so nothing can be learned from it")
-    X = {name: table[name].numbers() if name in continuous else _categories(table[name]) for name in features}
+    left_out |= _left_out(table, features, choices)  # rows with missing values may have made the difference
+    features = _features(table, features, left_out, targets)
+    unique = [n for n in features if n in choices.discrete and len(table[n].present) == table.n_rows > 2]
+    refuse_columns(table, unique, "a different value in every row, so nothing can be learned from categories")
+    columns = {name: _read_feature(table, name, choices) for name in features}
     Y = {name: _categories(table[name]) for name in targets}
     kinds = [_class_kind(table[name], Y[name]) for name in targets]
-    kinds += [_feature_kind(table[name], name in continuous) for name in features]
-    kinds += [Kind(name, "ignored", "") for name in ignored]
-    return Training(pd.DataFrame(X), pd.DataFrame(Y), kinds, n_rows - table.n_rows, note)
+    kinds += [_feature_kind(table[name], role, values) for name, (role, values) in columns.items()]
+    kinds += [Kind(name, "ignored", left_out.get(name, "")) for name in (*left_out, *choices.ignore)]
+    return Training(
+        pd.DataFrame({name: values for name, (_, values) in columns.items()}),
+        pd.DataFrame(Y),
+        kinds,
+        n_rows - table.n_rows,
+        note,
+        _hints(table, kinds, left_out),
+        {name: _order(table, name, choices) for name, (role, _) in columns.items() if role == "date"},
+    )
+
+
+def _hints(table: TableFile, kinds: Sequence[Kind], left_out: Mapping[str, str]) -> list[str]:
+    roles = {role: [kind.name for kind in kinds if kind.role == role] for role in ("continuous", "discrete")}
+    targets = [kind.name for kind in kinds if kind.role == "class variable"]
+    return [
+        *hints.left_out_hints(left_out, table),
+        *hints.column_hints(table, roles["continuous"], roles["discrete"]),
+        *hints.spelling_hints(table, targets),
+        *hints.row_hints(table),
+    ]
+
+
+def _features(table: TableFile, names: Sequence[str], left_out: Mapping[str, str], targets: Sequence[str]) -> list[str]:
+    features = [name for name in names if name not in left_out]
+    if not features:
+        why = "".join(f"; {name!r} is left out: {reason}" for name, reason in list(left_out.items())[:3])
+        raise BadInput(f"{table.source} has no column left from which to predict {shorten(targets)}{why}.")
+    return features
+
+
+def _left_out(table: TableFile, names: Sequence[str], choices: Choices) -> dict[str, str]:
+    """Return the columns that are of no use, with the reasons."""
+    reasons = {}
+    for name in names:
+        cells = table[name]
+        if name in choices.discrete or name in choices.continuous:
+            continue
+        if len(cells.present) == 1 and not cells.missing().any():
+            reasons[name] = hints.CONSTANT
+        elif cells.looks in ("text", "mixed"):
+            n_rows = int((~cells.missing()).sum())
+            distinct = len(cells.present) == n_rows > 2
+            if (distinct or len(cells.present) > max(MAX_STATES, n_rows / 2)) and not is_meant_otherwise(cells):
+                reasons[name] = hints.IDENTIFIER if distinct else hints.FREE_TEXT
+        elif cells.looks == "whole" and hints.is_distinct(cells, _NEARLY_ALL) and _is_counter(cells):
+            reasons[name] = hints.IDENTIFIER
+    return reasons
+
+
+def _is_counter(cells: Cells) -> bool:
+    """Return whether whole numbers that differ count the rows, or have the name of an identifier."""
+    numbers = np.array(list(cells.value_numbers.values()))  # in the order of the file
+    if _IDENTIFIER_NAME.fullmatch(cells.name) or _IDENTIFIER_NAME.fullmatch(cells.name.lower()):
+        return True
+    years = numbers.min() in _YEARS and numbers.max() in _YEARS
+    return not years and bool((np.diff(numbers) > 0).all()) and numbers[-1] - numbers[0] < 2 * len(numbers)
+
+
+def _read_feature(table: TableFile, name: str, choices: Choices) -> tuple[str, Any]:
+    """Return the role and the values of a feature."""
+    cells = table[name]
+    if name not in choices.discrete:
+        if cells.looks in ("whole", "number"):
+            return "continuous", cells.numbers()
+        if cells.looks == "date":
+            return "date", np.array(cells.dates(_order(table, name, choices)), dtype="M8[us]")
+        if cells.looks == "time":
+            return "date", cells.dates()
+    return "discrete", _categories(cells)
+
+
+def _order(table: TableFile, name: str, choices: Choices) -> Order:
+    """Return the order of day and month in a column of dates."""
+    cells = table[name]
+    order = cells.date_order or choices.date_order
+    if order is None:
+        one = cells.present[0]
+        raise BadInput(
+            f"{table.source}, column {name!r} holds dates such as {one!r}, in none of which day and month can be told "
+            f"apart: say which comes first with --date-order dmy or --date-order mdy, or ignore the column "
+            f"({option('--ignore', [name])})."
+        )
+    return order
 
 
 def _categories(cells: Cells) -> Any:
@@ -114,138 +247,6 @@ def _categories(cells: Cells) -> Any:
     if cells.looks == "whole" and any(abs(value) >= 2**63 for value in values):
         values = list(map(str, values))  # too large for 64-bit integers, and floats would lose digits
     return require("pandas").Categorical(values)
-
-
-# Checks -------------------------------------------------------------------------------------------------------
-
-
-def _refuse_overlap(options: Mapping[str, Sequence[str]]) -> None:
-    owner: dict[str, str] = {}
-    for option, names in options.items():
-        for name in names:
-            if name in owner:
-                raise BadInput(f"{name!r} is named by {owner[name]} and by {option}: remove it from one of them.")
-            owner[name] = option
-
-
-def _refuse_columns(table: TableFile, names: Sequence[str], problem: str) -> None:
-    if names:
-        one = len(names) == 1
-        raise BadInput(
-            f"{table.source}: column{'' if one else 's'} {shorten(names)} {'has' if one else 'have'} {problem}. Ignore "
-            f"{'it' if one else 'them'}: {_ignore_option(names)}."
-        )
-
-
-def _refuse_quantity(table: TableFile, cells: Cells) -> None:
-    """Refuse a class variable that is a quantity or an identifier."""
-    values, n_rows = cells.present, len(cells)
-    counts = f"{len(values)} different values in {n_rows} rows, such as {', '.join(map(repr, values[:3]))}"
-    if cells.looks == "number" and len(values) > MAX_STATES:
-        raise BadInput(
-            f"{table.source}: the class variable {cells.name!r} is continuous ({counts}). A class variable has a few "
-            "states: divide it into ranges (low, medium, high) in a new column and name that one in --classes."
-        )
-    if len(values) > max(MAX_STATES, n_rows / 2):
-        raise BadInput(
-            f"{table.source}: the class variable {cells.name!r} has {counts}. That is a quantity or an identifier; a "
-            "class variable has a few states. Divide it into ranges or groups in a new column, or remove it from "
-            "--classes."
-        )
-
-
-def _refuse_text_in_numbers(table: TableFile, names: Sequence[str]) -> None:
-    """Refuse columns that are meant as numbers but hold units, thousands separators or some text."""
-    mixed = []
-    for name in names:
-        cells = table[name]
-        advice = number_advice(cells)
-        if advice:
-            raise BadInput(
-                f"{table.source}, column {name!r} holds numbers with other characters, "
-                f"{table.examples(cells, cells.not_numbers())}. {advice}; if they are categories, use --discrete "
-                f"{shlex.quote(name)}."
-            )
-        if cells.looks == "mixed" and 2 * cells.not_numbers().sum() <= (~cells.missing()).sum():
-            mixed.append(name)
-    if mixed:
-        cells, column = table[mixed[0]], shlex.quote(mixed[0])
-        odd = cells.not_numbers()
-        others = f" The same holds for {shorten(mixed[1:])}." if len(mixed) > 1 else ""
-        raise BadInput(
-            f"{table.source}, column {mixed[0]!r} mixes numbers and text: {int(odd.sum())} of {len(cells)} cells are "
-            f"not numbers, {table.examples(cells, odd)}. Correct them, declare them missing (--missing "
-            f"{shlex.quote(str(cells.not_number_values[0]))}), use the column as categories (--discrete {column}) or "
-            f"ignore it (--ignore {column}).{others}"
-        )
-
-
-def number_advice(cells: Cells) -> str:
-    """Return what to do about text that people read as numbers, such as 3,14 or 1,000 or 12 %; else nothing."""
-    odd = [str(value) for value in cells.not_number_values]
-    if any(value.lstrip("+-").isdigit() for value in odd):  # codes with leading zeros
-        return ""
-
-    def most_match(pattern: re.Pattern[str]) -> bool:
-        return sum(pattern.fullmatch(value) is not None for value in odd) > 0.8 * len(odd)
-
-    if cells.format.decimal == "." and most_match(_NUMBER_WITH_COMMA):
-        return "If the comma is the decimal separator, use --decimal ','; if it separates thousands, remove it"
-    if most_match(_NUMBER_WITH_UNIT):
-        return (
-            "Remove units and thousands separators: a number consists of digits and the decimal separator "
-            f"{cells.format.decimal!r} (--decimal)"
-        )
-    return ""
-
-
-def rows_without_missing(
-    table: TableFile,
-    missing: Mapping[str, Mask],
-    drop: bool | None,
-    targets: Sequence[str] = (),
-    *,
-    ignorable: bool = False,
-) -> tuple[Mask, str]:
-    """Return the rows without missing values and a message about the others; refuse them unless they may be dropped.
-
-    Parameters
-    ----------
-    missing : dict from column name to mask
-    drop : bool or None
-        Whether to drop rows with missing values; None if the command has no option for it.
-    targets : list of str
-        Class variables among the columns.
-    ignorable : bool
-        Whether the command has the option ``--ignore``.
-    """
-    missing = {name: mask for name, mask in missing.items() if mask.any()}
-    kept = ~np.any([np.zeros(table.n_rows, dtype=bool), *missing.values()], axis=0)
-    if not missing:
-        return kept, ""
-    if drop and kept.any():
-        count = int((~kept).sum())
-        return kept, f"{count} of {table.n_rows} rows have missing values and are left out ({table.where(~kept)})."
-    name = max(missing, key=lambda column: missing[column].sum()) if drop else next(iter(missing))
-    cells, mask = table[name], missing[name]
-    what = "class variable" if name in targets else "column"
-    text = f"{table.source}, {what} {name!r} has {int(mask.sum())} missing value(s), {table.where(mask)}"
-    others = [f"{other!r} ({int(m.sum())})" for other, m in missing.items() if other != name]
-    if others:
-        text += f"; also {', '.join(others[:5])}{', ...' * (len(others) > 5)}"
-    remedies = ["fill them in"]
-    if drop is False:
-        remedies.append(f"drop the {int((~kept).sum())} rows that have any (--drop-missing)")
-    if ignorable and name not in targets:
-        remedies.append(f"ignore the column (--ignore {shlex.quote(name)})")
-    words = sorted({str(cells.values[code]) for code in np.unique(cells.codes[mask]) if code >= 0} - {""})
-    if words and cells.looks not in ("whole", "number"):
-        remedies.append(f"use {words[0]!r} as an ordinary value (--missing '')")
-    every = "No row is complete" if drop else "Missing values are not supported"
-    raise BadInput(f"{text}. {every}: {' or '.join(filter(None, [', '.join(remedies[:-1]), remedies[-1]]))}.")
-
-
-# Descriptions -------------------------------------------------------------------------------------------------
 
 
 def _class_kind(cells: Cells, states: Any) -> Kind:
@@ -256,40 +257,18 @@ def _class_kind(cells: Cells, states: Any) -> Kind:
         notes.append(f"{rarest!r} has {counts[rarest]} row(s)")
     if cells.looks == "whole" and len(counts) > MAX_STATES:
         notes.append("many states; if it is a quantity, divide it into ranges")
-    notes += _notes_on_text(cells)
+    notes += hints.text_notes(cells)
     return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
 
 
-def _feature_kind(cells: Cells, continuous: bool) -> Kind:
-    n_values, notes, column = len(cells.present), [], shlex.quote(cells.name)
-    values = f"{n_values} values"
-    if n_values == 1:
-        notes.append("constant")
-    if continuous:
-        numbers = cells.numbers()
-        values = f"{numbers.min():.4g} to {numbers.max():.4g}"
-        if cells.looks == "whole" and n_values == len(cells) > MAX_CODES:
-            notes.append(f"an identifier? --ignore {column}")
-        elif 1 < n_values <= MAX_CODES and (numbers == np.floor(numbers)).all():
-            notes.append(f"{n_values} values; if they are categories: --discrete {column}")
-        return Kind(cells.name, "continuous", values, "; ".join(notes))
-    if n_values > max(MAX_STATES, len(cells) / 5):
-        notes.append(f"many values; if they are not useful: --ignore {column}")
-    if cells.looks == "text" and all(str(value).isdigit() for value in cells.present):
-        notes.append("leading zeros: used as text")
-    return Kind(cells.name, "discrete", values, "; ".join([*notes, *_notes_on_text(cells)]))
-
-
-def _notes_on_text(cells: Cells) -> list[str]:
-    notes = ["numbers and text: used as text"] if cells.looks == "mixed" else []
-    doubtful = [value for value in cells.present if value in _MAYBE_MISSING]
-    if doubtful:
-        notes.append(f"{doubtful[0]!r} is a value; if it means missing: --missing {shlex.quote(doubtful[0])}")
-    return notes
-
-
-def _ignore_option(names: Sequence[str]) -> str:
-    """Return the option that ignores columns, as it must be typed in a shell."""
-    if any("," in name for name in names):
-        return " ".join(f"--ignore {shlex.quote(name)}" for name in names)
-    return f"--ignore {shlex.quote(','.join(names))}"
+def _feature_kind(cells: Cells, role: str, values: Any) -> Kind:
+    if role == "continuous":
+        return Kind(cells.name, role, f"{values.min():.4g} to {values.max():.4g}")
+    if role == "date":
+        first, last = min(values), max(values)
+        if cells.looks == "date":
+            first, last = (
+                str(value.astype("M8[m]")).replace("T", " ").removesuffix(" 00:00") for value in (first, last)
+            )
+        return Kind(cells.name, role, f"{first} to {last}")
+    return Kind(cells.name, role, f"{len(cells.present)} values")

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from pmdc._support.checks import shorten, suggest
 from pmdc._support.extras import require
-from pmdc.cli.kinds import number_advice, rows_without_missing
+from pmdc.cli.refusals import number_advice, rows_without_missing
 from pmdc.cli.running import BadInput
-from pmdc.table_files import Cells, TableFile
+from pmdc.table_files import Cells, Order, TableFile
+
+if TYPE_CHECKING:
+    from pmdc.table.features import FeatureTable
+
+_ORDERS = {"dmy": "day before month", "mdy": "month before day"}
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,19 @@ def read_features(table: TableFile, model: Any, drop_missing: bool | None, neede
     pd = require("pandas")
     known = model.feature_table_
     require_columns(table, known.names)
-    states = dict(zip(known.discrete_names, [list(s.tolist()) for s in known.states], strict=True))
+    states = {name: list(known.values(j).tolist()) for j, name in enumerate(known.discrete_names)}
     missing = {name: table[name].missing(states.get(name, ())) for name in known.names}
     missing |= {name: table[name].missing(_states_of(model, name)) for name in needed}
     kept, note = rows_without_missing(table, missing, drop_missing, needed)
     table = table.rows(kept)
     columns: dict[str, Any] = {}
     warnings: list[str] = []
-    used = {known.discrete_names[j] for j in model._used_discrete()}
+    used = {known.discrete_names[j] for j in model._used_discrete() if j not in known.grouped}
     for name in known.names:
         cells = table[name]
+        if name in known.date_names:
+            columns[name] = _read_dates(table, cells, known, drop_missing)
+            continue
         if name not in states:
             columns[name] = _read_numbers(table, cells, drop_missing)
             continue
@@ -84,6 +92,28 @@ def _read_numbers(table: TableFile, cells: Cells, drop_missing: bool | None) -> 
             f"{len(cells)} cells are not: {table.examples(cells, odd)}. {advice}."
         )
     return cells.numbers().astype(float)
+
+
+def _read_dates(table: TableFile, cells: Cells, known: FeatureTable, drop_missing: bool | None) -> Any:
+    kind = "time" if known.date_names[cells.name] == ["time"] else "date"
+    order = cast("Order | None", known.date_orders.get(cells.name)) or cells.date_order
+    odd = cells.not_dates(order) if cells.date_kind == kind else ~cells.missing()
+    where = f"{table.source}, column {cells.name!r}"
+    if odd.any():
+        word = shlex.quote(str(cells.values[cells.codes[np.flatnonzero(odd)[0]]]))
+        declare = "" if drop_missing is None else f", or declare them missing: --missing {word} --drop-missing"
+        way = "" if kind == "time" or order is None else f" (2024-01-31, or as in training, {_ORDERS[order]})"
+        raise BadInput(
+            f"{where} was a {kind} when the model was fitted, but {int(odd.sum())} of {len(cells)} cells are not one"
+            f"{way}: {table.examples(cells, odd)}. Correct them{declare}."
+        )
+    if order is None:
+        raise BadInput(
+            f"{where} holds dates such as {cells.present[0]!r}, in none of which day and month can be told apart: "
+            "write them as 2024-01-31."
+        )
+    moments = cells.dates(order)
+    return moments if kind == "time" else np.array(moments, dtype="M8[us]")
 
 
 def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:

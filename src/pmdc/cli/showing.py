@@ -68,9 +68,10 @@ def _model(screen: Screen, model: Any, path: Path) -> None:
         show_graph(screen, model)
         screen.print()
     table = make_table("features", "columns")
-    continuous = [features.names[i] for i in features.continuous]
-    if continuous:
-        table.add_row("continuous", escape(", ".join(continuous)))
+    if features.number_names:
+        table.add_row("continuous", escape(", ".join(features.number_names)))
+    for name, parts in features.date_names.items():
+        table.add_row("date", escape(f"{name}: {', '.join(parts)}"))
     for name, states in zip(features.discrete_names, features.states, strict=True):
         table.add_row("discrete", escape(f"{name}: {', '.join(map(str, states.tolist()))}"))
     screen.out.print(table)
@@ -91,7 +92,8 @@ def _document(model: Any, path: Path) -> dict[str, Any]:
         "class": type(model).__name__,
         "class_variables": {n: list(s.tolist()) for n, s in zip(classes.names, classes.states, strict=True)},
         "features": {
-            "continuous": [features.names[i] for i in features.continuous],
+            "continuous": features.number_names,
+            "dates": features.date_names,
             "discrete": {n: list(s.tolist()) for n, s in zip(features.discrete_names, features.states, strict=True)},
         },
         "structure": structure_json(model) if hasattr(model, "structure_") else None,

@@ -28,6 +28,7 @@ from pmdc.learners.inputs import CodesBehind, Indicators, Rotated
 from pmdc.learners.partition import Configurations
 from pmdc.learners.registry import ENGINES
 from pmdc.network.network import Level, Network, Node
+from pmdc.table.dates import PARTS
 from pmdc.table.features import Features, FeatureTable
 
 
@@ -117,6 +118,10 @@ def _check_learner(learner: LogProbaClassifier) -> None:
 def _one_row(table: Any) -> tuple[Features, list[int]]:
     """Return a row as a table of features encodes it, and the numbers of values of its discrete features."""
     _demand(type(table) is FeatureTable and len(table.discrete) == len(table.states) == len(table.observed))
+    _demand(set(table.parts) <= set(range(len(table.continuous))) and set(table.parts.values()) <= set(PARTS))
+    _demand(set(table.date_orders.values()) <= {"dmy", "mdy"})
+    _demand(all(j in range(len(table.states)) and len(table.states[j]) for j in table.grouped))
+    _demand(all(len(states) == len(rows) for states, rows in zip(table.states, table.observed, strict=True)))
     n_discrete = len(table.states)
     row = Features(np.zeros((1, len(table.continuous))), np.zeros((1, n_discrete), dtype=np.int64))
     return row, [len(states) for states in table.states]

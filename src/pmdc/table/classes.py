@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from pmdc._support.arrays import Array, Codes
 from pmdc._support.checks import shorten
+from pmdc._support.spelling import misspellings
+from pmdc._support.warn import warn_user
 from pmdc.table.columns import (
     MISSING,
     UNKNOWN,
@@ -256,6 +258,22 @@ def _frame_states(
             values = series[first[found >= 0].tolist()]
         native.append(nw.maybe_reset_index(values).to_native())
     return native
+
+
+def warn_misspelt(classes: ClassTable, codes: Codes) -> None:
+    """Warn about states with rows that differ from others only in capitals and blanks."""
+    for k, (name, states) in enumerate(zip(classes.names, classes.states, strict=True)):
+        if not all(isinstance(state, str) for state in states):
+            continue
+        rows = np.bincount(codes[:, k], minlength=len(states)).tolist()
+        counts = {str(state): n for state, n in zip(states, rows, strict=True) if n}
+        odd = misspellings(counts, near=False)
+        if odd:
+            pairs = [f"{one.state!r} ({counts[one.state]} row(s)) and {one.meant!r}" for one in odd]
+            warn_user(
+                f"Y, column {name!r} has states that differ only in capitals and blanks: {'; '.join(pairs[:5])}. They "
+                "are learned as different states: make them equal if they are the same."
+            )
 
 
 def keep_names_apart(features: FeatureTable, named: bool, classes: ClassTable) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import time
 from functools import cached_property
 from itertools import chain, compress
 from numbers import Real
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from pmdc._support.arrays import Array, Codes, Floats
+from pmdc.table import dates
 
 UNKNOWN = -1
 """Code of a value that was not there in `fit`."""
@@ -36,11 +38,14 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """One column as it was given: its values and what its type says about them."""
+    """One column as it was given: its values and what its type says about them.
+
+    The values of kind "date" are numpy's dates, or times of day as the time since midnight.
+    """
 
     name: str
     values: Array
-    kind: Literal["continuous", "discrete"]
+    kind: Literal["continuous", "discrete", "date"]
     declared: tuple[Hashable, ...] | None = None
     """The states that a categorical type declares, with or without rows."""
     known_factors: Factors | None = None
@@ -130,11 +135,22 @@ def series_column(series: nw.Series[Any], name: str, argument: str) -> Column:
     if dtype in (nw.Categorical, nw.Enum):
         return _categorical_column(series, name)
     if argument == "X" and dtype not in (nw.Boolean, nw.String, nw.Object, nw.Unknown):
+        if dtype in (nw.Date, nw.Datetime, nw.Time):
+            return _date_column(series, name)
         raise TypeError(
-            f"X, column {name!r} is of type {dtype}, which is neither a number nor a category. Convert it (a date, for "
-            "example, to the days since another date, or to its weekday as a category) or drop the column."
+            f"X, column {name!r} is of type {dtype}, which is neither a number nor a category nor a date. Convert it "
+            "(a duration, for example, to its number of seconds) or drop the column."
         )
     return object_column(name, as_objects(series.to_list()), argument)
+
+
+def _date_column(series: nw.Series[Any], name: str) -> Column:
+    if series.dtype == nw.Time:
+        return Column(name, dates.times(series.to_list()), "date")
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)
+    values = series.to_numpy()
+    return Column(name, values.astype("M8[us]") if values.dtype.kind == "M" else dates.dates(series.to_list()), "date")
 
 
 def _categorical_column(series: nw.Series[Any], name: str) -> Column:
@@ -158,10 +174,12 @@ def _array_columns(data: Any, argument: str, owner: str) -> list[Column]:
     names = [f"{argument.lower()}{i}" for i in range(matrix.shape[1])]
     if matrix.dtype.kind == "O":
         return [object_column(name, matrix[:, i], argument) for i, name in enumerate(names)]
+    if argument == "X" and matrix.dtype.kind == "M":
+        return [Column(name, matrix[:, i].astype("M8[us]"), "date") for i, name in enumerate(names)]
     if matrix.dtype.kind not in ("fiubUS" if argument == "X" else "fiubUSmM"):
         raise TypeError(
-            f"{argument} is of type {matrix.dtype}, which is neither a number nor a category. Convert it to one of "
-            "these; dates, for example, to the days since another date."
+            f"{argument} is of type {matrix.dtype}, which is neither a number nor a category nor a date. Convert it to "
+            "one of these; durations, for example, to their number of seconds."
         )
     kind: Literal["continuous", "discrete"] = "continuous" if matrix.dtype.kind in "fiu" else "discrete"
     return [Column(name, matrix[:, i], kind) for i, name in enumerate(names)]
@@ -216,6 +234,9 @@ def object_column(name: str, values: Array, argument: str) -> Column:
     missing = is_missing(values, factors)
     present = list(compress(listed, (~missing).tolist())) if missing.any() else listed
     types = set(map(type, present))  # of all values, because 1 and True are one level
+    if argument == "X" and types and (all(map(dates.is_date_type, types)) or types == {time}):
+        listed = [None if gone else value for value, gone in zip(listed, missing.tolist(), strict=True)]
+        return Column(name, (dates.times if types == {time} else dates.dates)(listed), "date")
     if argument == "X" and not all(issubclass(kind, (str, Real, np.bool_)) for kind in types):
         odd = next(value for value in present if not isinstance(value, (str, Real, np.bool_)))
         raise TypeError(_refusal(name, odd, argument))
@@ -236,7 +257,7 @@ def object_column(name: str, values: Array, argument: str) -> Column:
 def _refusal(name: str, value: Any, argument: str) -> str:
     kind = type(value).__name__
     if argument == "X":
-        return f"X, column {name!r}: argument must be a string or a real number, not {value!r} ({kind})."
+        return f"X, column {name!r}: argument must be a string, a real number or a date, not {value!r} ({kind})."
     return (
         f"{argument}, column {name!r} holds {value!r} ({kind}), which cannot be a state: states must be hashable, such "
         "as strings, integers or tuples."

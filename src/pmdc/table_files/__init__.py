@@ -8,6 +8,7 @@ Errors are `TableFileError`s that name the file, the column, the value and its l
 """
 
 from pmdc.table_files.columns import MISSING_WORDS, Cells, Format, TableFile, TableFileError
+from pmdc.table_files.dates import Order
 from pmdc.table_files.reading import EXCEL, STANDARD_STREAM, SUFFIXES, read_table
 from pmdc.table_files.writing import check_output, write_table
 
@@ -18,6 +19,7 @@ __all__ = [
     "SUFFIXES",
     "Cells",
     "Format",
+    "Order",
     "TableFile",
     "TableFileError",
     "check_output",

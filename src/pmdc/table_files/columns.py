@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import time
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from pmdc._support.checks import suggest
 from pmdc._support.extras import require
+from pmdc.table_files.dates import Order, Written, order_of, read_date
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -23,6 +25,8 @@ MISSING_WORDS = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "<NA>
 
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
 _BOOLEANS = {"True": True, "False": False}
+_SAMPLE = 20
+"""If most of the first values of a column are dates, all of them are read as dates."""
 
 
 class TableFileError(ValueError):
@@ -40,7 +44,7 @@ class Format:
     decimal : str
         The decimal separator.
     encoding : str or None
-        None is UTF-8, or UTF-16 if the file starts with its byte-order mark.
+        None is UTF-8, or UTF-16 if the file starts with its byte-order mark or has its pattern of zero bytes.
     missing : tuple of str
         Cells that mean a missing value, besides empty ones.
     sheet : str or None
@@ -83,13 +87,13 @@ class Cells:
     def missing(self, known: Sequence[Any] = ()) -> Mask:
         """Return which rows are missing; the words in `known` are values even if they usually mean missing."""
         words = {"", *self.format.missing} - {value for value in known if isinstance(value, str)}
-        return np.array([*(value in words for value in self.values), True], dtype=bool)[self.codes]
+        return np.array([*(_is_word(value, words) for value in self.values), True], dtype=bool)[self.codes]
 
     @cached_property
     def _present(self) -> list[int]:
         """The indices of the values that do not mean missing."""
         words = {"", *self.format.missing}
-        return [i for i, value in enumerate(self.values) if value not in words]
+        return [i for i, value in enumerate(self.values) if not _is_word(value, words)]
 
     @property
     def present(self) -> list[Any]:
@@ -122,7 +126,10 @@ class Cells:
 
     @cached_property
     def looks(self) -> str:
-        """The type of the values: "whole", "number", "truth", "text", "mixed" (numbers and text) or "empty"."""
+        """The type of the values.
+
+        "whole", "number", "truth", "date", "time", "text", "mixed" (numbers and text) or "empty".
+        """
         values = self.present
         if not values:
             return "empty"
@@ -133,8 +140,62 @@ class Cells:
         if not text:
             return "whole" if all(isinstance(number, int) for number in numbers) else "number"
         if len(text) == len(values) or all(_is_code(value) for value in text):
-            return "text"  # numbers beside codes with leading zeros are codes too
+            # Numbers beside codes with leading zeros are codes too.
+            return "text" if self.not_date_values or not self.date_kind else self.date_kind
         return "mixed"
+
+    # Dates ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def date_kind(self) -> str:
+        """What the column is meant to hold, even if some cells are something else: "date", "time", or neither."""
+        sample = [read_date(str(value)) for value in self.present[:_SAMPLE]]
+        for kind, name in ((Written, "date"), (time, "time")):
+            if 2 * sum(isinstance(one, kind) for one in sample) > len(sample):
+                return name
+        return ""
+
+    @cached_property
+    def _dates(self) -> list[Written | time | None]:
+        """Each distinct value as a date or time, whichever the column holds; None if it is not one."""
+        kind = Written if self.date_kind == "date" else time
+        found = [read_date(str(value)) for value in self.values]
+        return [one if isinstance(one, kind) else None for one in found]
+
+    @cached_property
+    def date_order(self) -> Order | None:
+        """The order of day and month in the dates of the column; None if they do not tell."""
+        return order_of([one for one in self._dates if isinstance(one, Written)])
+
+    def _moments(self, order: Order | None) -> list[Any]:
+        """Each distinct value as a datetime or a time of day; None if it is not one."""
+        order = order or self.date_order or "dmy"
+        return [one.value(order) if isinstance(one, Written) else one for one in self._dates]
+
+    @property
+    def not_date_values(self) -> list[Any]:
+        """The distinct values that are neither missing nor dates or times, whichever the column holds."""
+        moments = self._moments(None)
+        return [self.values[i] for i in self._present if moments[i] is None]
+
+    def not_dates(self, order: Order | None = None) -> Mask:
+        """Return which rows hold a value that is neither missing nor a date or time, whichever the column holds."""
+        moments = self._moments(order)
+        odd = np.zeros(len(self.values) + 1, dtype=bool)  # the last one is for code -1
+        odd[[i for i in self._present if moments[i] is None]] = True
+        return odd[self.codes]
+
+    def dates(self, order: Order | None = None) -> list[Any]:
+        """Return all rows as datetimes or times of day; None where missing."""
+        moments = [*self._moments(order), None]
+        return [moments[code] for code in self.codes.tolist()]
+
+    # Numbers --------------------------------------------------------------------------------------------------
+
+    @property
+    def value_numbers(self) -> dict[int, int | float]:
+        """The distinct values that are numbers, by their index among the values."""
+        return {i: number for i in self._present if (number := self._numbers[i]) is not None}
 
     @property
     def not_number_values(self) -> list[Any]:
@@ -191,6 +252,11 @@ class Cells:
         if self.looks == "truth":
             return self.convert(lambda value: value if isinstance(value, bool) else _BOOLEANS.get(value))
         return self.convert(_text)
+
+
+def _is_word(value: Any, words: set[str]) -> bool:
+    """Return whether a value is one of some words; a number may be written as one."""
+    return value in words or (not isinstance(value, (str, bool)) and _text(value) in words)
 
 
 def _is_code(value: Any) -> bool:
@@ -267,13 +333,19 @@ class TableFile:
                 )
 
     def frame(self) -> Any:
-        """Return a pandas DataFrame with the types that the columns look like; text and booleans are categories."""
+        """Return a pandas DataFrame with the types that the columns look like.
+
+        Text and booleans are categories, and so are dates in which day and month cannot be told apart.
+        """
         pd = require("pandas")
-        return pd.DataFrame(
-            {
-                name: cells.numbers()
-                if cells.looks in ("whole", "number")
-                else pd.Categorical(pd.Series(cells.own_type(), dtype=object).mask(cells.missing()))
-                for name, cells in self.columns.items()
-            }
-        )
+
+        def values(cells: Cells) -> Any:
+            if cells.looks in ("whole", "number"):
+                return cells.numbers()
+            if cells.looks == "date" and cells.date_order is not None:
+                return np.array(cells.dates(), dtype="M8[us]")
+            if cells.looks == "time":
+                return cells.dates()
+            return pd.Categorical(pd.Series(cells.own_type(), dtype=object).mask(cells.missing()))
+
+        return pd.DataFrame({name: values(cells) for name, cells in self.columns.items()})

@@ -8,9 +8,10 @@ import io
 import re
 import sys
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from pmdc._support.checks import suggest
 from pmdc._support.extras import require
 from pmdc.table_files.columns import Cells, Codes, Format, TableFile, TableFileError
+from pmdc.table_files.header import MAX_TITLES, Row, count_titles, filled, find_header, read_names, title_notes
 
 STANDARD_STREAM = "-"
 
@@ -108,7 +110,7 @@ def _near(path: Path) -> str:
 def _decode(content: bytes, source: str, format: Format) -> str:
     encoding = format.encoding
     if encoding is None:
-        encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        encoding = _guess_encoding(content)
     try:
         text = content.decode(encoding)
     except LookupError:
@@ -120,9 +122,18 @@ def _decode(content: bytes, source: str, format: Format) -> str:
             "Files from Excel and old programs often need --encoding cp1252; or save the file as UTF-8."
         ) from None
     if "\0" in text:
-        hint = "it may be UTF-16: try --encoding utf-16-le" if content[1:2] == b"\0" else "give a CSV file"
-        raise TableFileError(f"{source} is not a text file: {hint}.")
+        raise TableFileError(f"{source} is not a text file: give a CSV file.")
     return text.removeprefix("\ufeff")
+
+
+def _guess_encoding(content: bytes) -> str:
+    """Return UTF-8, or UTF-16 if there is its byte-order mark or a zero beside each ASCII character."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    even, odd = content[:4096:2].count(0), content[1:4096:2].count(0)
+    if len(content) % 2 == 0 and max(even, odd) > 0 == min(even, odd):
+        return "utf-16-le" if odd else "utf-16-be"
+    return "utf-8-sig"
 
 
 def _read_text(text: str, source: str, format: Format, tabs: bool) -> TableFile:
@@ -136,21 +147,29 @@ def _read_text(text: str, source: str, format: Format, tabs: bool) -> TableFile:
         try:
             if separator_line:
                 next(reader)
-            header = next((row for row in reader if any(cell.strip() for cell in row)), [])
+            rows = _numbered(reader, lines, source)
+            header, following, titles = find_header(rows)
             if not header:
                 raise TableFileError(f"{source} has no header line with the column names.")
-            if lines.ended:
-                raise TableFileError(f"{source}, line 1: {_OPEN_QUOTE}")
-            names, unnamed = _names(header, source)
+            names, unnamed = read_names(header, source)
             _refuse_one_column(header, delimiter, source)
-            codes, values, places = _read_rows(reader, lines, names, source, delimiter)
+            codes, values, places = _read_rows(chain(following, rows), reader, names, source, delimiter)
         except csv.Error as error:
             raise TableFileError(f"{source}, line {reader.line_num}: {error}.") from None
     columns = {
         name: _trimmed(name, np.frombuffer(codes[i], dtype=np.int64).copy(), values[i], format)
         for i, name in enumerate(names)
     }
-    return _checked(TableFile(source, columns, places, "line"), unnamed)
+    return _checked(TableFile(source, columns, places, "line", title_notes(titles, source)), unnamed)
+
+
+def _numbered(reader: Any, lines: _Lines, source: str) -> Iterator[Row]:
+    line = reader.line_num + 1
+    for row in reader:
+        if lines.ended:
+            raise TableFileError(f"{source}, line {line}: {_OPEN_QUOTE}")
+        yield line, row
+        line = reader.line_num + 1
 
 
 class _Lines:
@@ -184,7 +203,7 @@ def _trimmed(name: str, codes: Codes, values: Sequence[Any], format: Format) -> 
 
 
 def _read_rows(
-    reader: Any, lines: _Lines, names: Sequence[str], source: str, delimiter: str
+    rows: Iterable[Row], reader: Any, names: Sequence[str], source: str, delimiter: str
 ) -> tuple[list[array[int]], list[list[str]], array[int]]:
     """Return codes and distinct values of each column, and the line on which each row begins."""
     width = len(names)
@@ -200,16 +219,12 @@ def _read_rows(
             own.extend(map(index.__getitem__, cells))
         block.clear()
 
-    line = reader.line_num + 1
-    for row in reader:
-        if lines.ended:
-            raise TableFileError(f"{source}, line {line}: {_OPEN_QUOTE}")
+    for line, row in rows:
         if len(row) == width:
             block.append(row)
             places.append(line)
         elif row and (width == 1 or row != [""]):  # otherwise it is an empty line
             raise TableFileError(_ragged(row, line, reader.line_num, names, source, delimiter))
-        line = reader.line_num + 1
         if len(block) == _BLOCK_ROWS:
             add_block()
     if block:
@@ -226,27 +241,35 @@ def _ragged(row: Sequence[str], first: int, last: int, names: Sequence[str], sou
             f"{source}: the first line is only {names[0]!r}, but line {first} has {len(row)} cells, separated by "
             f"{word}s. The file must begin with the column names: remove what is before them."
         )
+    title = ""
+    if len(names) < len(row) - 1:
+        title = f" If {', '.join(names)!r} is a title and not the names of the columns, remove it."
     return (
         f"{source}, line {first} has {len(row)} cell(s), but the header has {len(names)}, separated by {word}s. "
         "Correct the line; a cell that contains the delimiter must be in quotation marks. If the columns are separated "
-        "by something else, use --delimiter."
+        f"by something else, use --delimiter.{title}"
     )
 
 
 def _detect(text: str, tabs: bool) -> str:
-    """Return the delimiter that divides the header and gives the most lines the same number of cells."""
+    """Return the delimiter that divides the header and gives the most lines the same number of cells.
+
+    Titles above the header are not divided.
+    """
     lines = text[:100_000].splitlines()[:50]
     if len(text) > 100_000:
         lines = lines[:-1] or lines
-    best_score, best = (0.0, 0, False), "\t" if tabs else ","
+    best_score, best = (0.0, -MAX_TITLES, 0, False), "\t" if tabs else ","
     for sign in _DELIMITERS:
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=sign != "\t") if row]
         except csv.Error:
             continue
+        title = next((i for i, width in enumerate(widths[:MAX_TITLES]) if width > 1), 0)
+        widths = widths[title:] if len(widths) > title + 1 else widths
         if widths and widths[0] > 1:
             equal = sum(width == widths[0] for width in widths) / len(widths)
-            score = (equal, widths[0], tabs and sign == "\t")
+            score = (equal, -title, widths[0], tabs and sign == "\t")
             if score > best_score:
                 best_score, best = score, sign
     return best
@@ -262,27 +285,6 @@ def _refuse_one_column(header: Sequence[str], delimiter: str, source: str) -> No
                 f"{source} has one column, {header[0]!r}, if the delimiter is {delimiter!r}, but its header contains "
                 f"{word}s: use --delimiter {shown!r}."
             )
-
-
-def _names(header: Sequence[Any], source: str) -> tuple[list[str], list[str]]:
-    """Return the column names, and those that were made up for columns without a name."""
-    names = ["" if cell is None else str(cell).strip() for cell in header]
-    twice = [name for name, count in Counter(names).items() if count > 1 and name]
-    if twice:
-        places = [str(i) for i, name in enumerate(names, 1) if name == twice[0]]
-        others = f" (and also {', '.join(map(repr, twice[1:4]))})" if len(twice) > 1 else ""
-        raise TableFileError(
-            f"{source}: columns {' and '.join(places)} have the same name {twice[0]!r}{others}. Rename them in the "
-            "file: column names must be unique."
-        )
-    unnamed = []
-    for i, name in enumerate(names):
-        if not name:
-            names[i] = f"column {i + 1}"
-            while names.count(names[i]) > 1:
-                names[i] += "_"
-            unnamed.append(names[i])
-    return names, unnamed
 
 
 def _checked(table: TableFile, unnamed: Sequence[str]) -> TableFile:
@@ -333,6 +335,10 @@ def _read_excel(content: bytes, source: str, format: Format) -> TableFile:
         raise TableFileError(
             f"{source}, sheet {sheet!r} is empty: it needs a header row with the column names, and rows."
         )
+    first = frame.iloc[: MAX_TITLES + 2].to_numpy().tolist()
+    n_titles = count_titles(first)
+    notes += title_notes([filled(row)[0] for row in first[:n_titles]], source)
+    frame = frame.iloc[n_titles:]
     body = frame.iloc[1:].set_axis(frame.iloc[0].tolist(), axis=1)
     return _from_frame(body, source, format, body.index.to_numpy() + 1, notes)
 
@@ -343,7 +349,7 @@ def _first_line(error: BaseException) -> str:
 
 def _from_frame(frame: Any, source: str, format: Format, places: Any, notes: Sequence[str]) -> TableFile:
     pd = require("pandas")
-    names, unnamed = _names(list(frame.columns), source)
+    names, unnamed = read_names(list(frame.columns), source)
     columns = {}
     for name, (_, series) in zip(names, frame.items(), strict=True):
         if isinstance(series.dtype, pd.CategoricalDtype):
@@ -366,4 +372,4 @@ def _plain_value(value: Any, name: str, source: str) -> Any:
         if np.isinf(value):
             raise TableFileError(f"{source}, column {name!r} holds {value}: replace infinite values by finite ones.")
         return value
-    return str(value)  # dates and other types are treated as text
+    return str(value)  # dates are recognised by their text, other types are treated as text

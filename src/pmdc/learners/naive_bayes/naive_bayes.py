@@ -110,7 +110,7 @@ class NaiveBayes(LogProbaClassifier):
                 f"X has {len(weights)} rows, y has {len(y)}."
             )
         kept = weights > 0
-        self._features = FeatureTable.fit(columns, self.discrete_features, kept)
+        self._features = FeatureTable.fit(columns, self.discrete_features, weights)
         self.classes_, codes = np.unique(y[kept], return_inverse=True)
         inputs = self._features.encode(columns).rows(kept)
         sizes = [len(states) for states in self._features.states]
