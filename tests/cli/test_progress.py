@@ -31,7 +31,7 @@ def test_elapsed_and_remaining(time):
     time.now += 10
     clock.step(2, 8)
     assert clock.remaining == pytest.approx(30)
-    assert str(clock) == "0:40 elapsed, about 0:30 left in this phase"
+    assert str(clock) == "0:40 elapsed, 0:30 left in phase"
     time.now += 20
     assert clock.remaining == pytest.approx(10), "it counts down between steps"
     time.now += 20

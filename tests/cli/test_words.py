@@ -156,3 +156,14 @@ def test_options_of_conditional_tables(pmdc, linked, monkeypatch, options, messa
     done = pmdc("show", "model.skops", *options)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_a_resample_that_cannot_be_learned_from_is_told_so(pmdc, tmp_path):
+    rows = [f"{i},{code},{'yn'[i % 2]}" for i, code in enumerate("abca")]
+    (tmp_path / "table.csv").write_text("\n".join(["x,code,c", *rows]))
+    options = ["-c", "c", "--estimator", "naive-bayes", "-q", "--criterion", "cll"]
+    assert pmdc("fit", "table.csv", *options, "-o", "one.skops").code == 0
+    done = pmdc("fit", "table.csv", *options, "--confidence", "20", "-o", "m.skops")
+    assert done.code == 2
+    assert "--confidence 20" in done.err, "some resample of three rows has three different codes"
+    assert not (tmp_path / "m.skops").exists()

@@ -40,7 +40,9 @@ def test_few_rows_show_nothing(n_rows):
 def test_the_same_and_infinite_losses():
     assert Difference.of(np.array([1.0, np.inf]), np.array([1.0, np.inf])).answer == "the same"
     model, other = np.array([1.0, np.inf, 2.0]), np.array([1.5, np.inf, 3.0])
-    assert Difference.of(model, other).gain == pytest.approx(0.75), "the row that both find impossible says nothing"
+    found = Difference.of(model, other)
+    assert (found.gain, found.n_impossible) == (pytest.approx(0.75), 1)
+    assert "without 1 row(s) that are impossible for both" in found.words()
     impossible = Difference.of(np.array([1.0, np.inf]), np.array([np.inf, 2.0]))
     assert (impossible.gain, impossible.answer) == (-np.inf, "worse")
     assert "the model gives some outcome the probability 0" in impossible.words()

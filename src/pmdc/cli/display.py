@@ -18,7 +18,7 @@ from rich.text import Text
 
 from pmdc._support.progress import watching
 from pmdc.cli.kinds import Kind
-from pmdc.cli.progress import Bar, progress_columns
+from pmdc.cli.progress import Bar, Clock, progress_columns
 
 _MAX_FEATURES = 20
 """More features of a kind than this are summarised in one line, unless there is a note on them."""
@@ -41,6 +41,7 @@ class Screen:
 
     def __init__(self, quiet: bool = False, data: bool = False):
         self.quiet = quiet
+        self._clock = Clock()
         self.out = Console(stderr=data, quiet=quiet, highlight=False, emoji=False)
         self.err = Console(stderr=True, quiet=quiet, highlight=False, emoji=False)
 
@@ -69,8 +70,8 @@ class Screen:
         if not self.shows_progress:
             yield None
             return
-        with Progress(*progress_columns(), console=Console(stderr=True), transient=True) as shown:
-            bar = Bar(shown, phase)
+        with Progress(*progress_columns(), console=Console(stderr=True), transient=True, expand=True) as shown:
+            bar = Bar(shown, phase, self._clock)
             with watching(bar):
                 yield bar
 

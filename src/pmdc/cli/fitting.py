@@ -127,9 +127,15 @@ def _resample(model: Any, training: Training, settings: Settings) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # those of the fit on all rows were shown
-        consensus = resample_graph(
-            _model(settings, None), training.X, training.Y, settings.confidence or 1, random_state=settings.seed
-        )
+        try:
+            consensus = resample_graph(
+                _model(settings, None), training.X, training.Y, settings.confidence or 1, random_state=settings.seed
+            )
+        except ValueError as error:
+            raise BadInput(
+                f"--confidence {settings.confidence}: a resample of 63% of the {len(training.X)} rows cannot be "
+                f"learned from: {error} Leave --confidence out, or add rows."
+            ) from error
     model.consensus_ = consensus
     for parent, child, data in model.graph_.edges(data=True):
         known = consensus.has_edge(parent, child)
@@ -172,7 +178,7 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
             warnings.simplefilter("ignore", UserWarning)  # those of the first fit were shown; rare values in the test
             independent = None
             if has_class_arcs(model):
-                with phases_of("test of independent models"):
+                with phases_of("test without arcs"):
                     independent = _fit(X, Y, replace(settings, max_parents=0), bar)
             tell_phase("testing")
             return report_losses(model, training.X.iloc[test], training.Y.iloc[test], independent)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 _MIN_SECONDS = 1.0
@@ -50,11 +51,11 @@ class Clock:
         if self._total is None or worked < _MIN_SECONDS or advanced <= 0 or self._done >= self._total:
             return None
         left = worked / advanced * (self._total - self._done) - (self._now() - self._last)
-        return left if left > 0 else None
+        return left if left >= 0.5 else None
 
     def __str__(self) -> str:
         elapsed, remaining = f"{_minutes(self.elapsed)} elapsed", self.remaining
-        return elapsed if remaining is None else f"{elapsed}, about {_minutes(remaining)} left in this phase"
+        return elapsed if remaining is None else f"{elapsed}, {_minutes(remaining)} left in phase"
 
 
 def _minutes(seconds: float) -> str:
@@ -65,7 +66,12 @@ def _minutes(seconds: float) -> str:
 
 def progress_columns() -> list[ProgressColumn]:
     """Return the columns of the progress bar."""
-    return [TextColumn("{task.description}"), BarColumn(bar_width=20), _ShareColumn(), _ClockColumn()]
+    return [
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        BarColumn(bar_width=10),
+        _ShareColumn(table_column=Column(no_wrap=True, min_width=4)),
+        _ClockColumn(table_column=Column(no_wrap=True)),
+    ]
 
 
 class _ShareColumn(ProgressColumn):
@@ -85,12 +91,22 @@ class _ClockColumn(ProgressColumn):
 
 
 class Bar:
-    """A progress bar that shows the phase of the work; see `pmdc._support.progress.Watcher`."""
+    """A progress bar that shows the phase of the work; see `pmdc._support.progress.Watcher`.
 
-    def __init__(self, shown: Progress, phase: str):
+    Parameters
+    ----------
+    shown : Progress
+    phase : str
+        The first phase.
+    clock : Clock, optional
+        Of a command that shows several bars, one after the other.
+    """
+
+    def __init__(self, shown: Progress, phase: str, clock: Clock | None = None):
         self._shown = shown
         self._phase = phase
-        self._clock = Clock()
+        self._clock = Clock() if clock is None else clock
+        self._clock.begin()
         self._left: tuple[str, float] = phase, 0.0  # the phase before this one, and how much of it was done
         self._done = 0.0
         self._task = shown.add_task(phase, total=None, clock=self._clock)

@@ -80,31 +80,39 @@ class Difference(NamedTuple):
     answer : str
         "better" or "worse" if the difference is more than chance explains (a paired t-test at level 0.05, and at least
         six rows that differ), otherwise "no clear difference" or "the same".
+    n_impossible : int
+        The number of rows that are left out, because both losses are infinite.
     """
 
     gain: float
     error: float | None
     answer: Answer
+    n_impossible: int = 0
 
     @classmethod
     def of(cls, model: Floats, other: Floats) -> Difference:
-        """Compare the losses of the same rows; rows in which both are infinite are left out."""
+        """Compare the losses of the same rows."""
         finite = np.isfinite(model) | np.isfinite(other)
         gains = other[finite] - model[finite]
+        left_out = int(np.count_nonzero(~finite))
         if not gains.any():
-            return cls(0.0, 0.0 if len(gains) > 1 else None, "the same")
+            return cls(0.0, 0.0 if len(gains) > 1 else None, "the same", left_out)
         if not np.isfinite(gains).all():  # one of the two gives some outcome the probability zero
             worse = bool(np.isinf(model[finite]).any())
-            return cls(-math.inf if worse else math.inf, None, "worse" if worse else "better")
+            return cls(-math.inf if worse else math.inf, None, "worse" if worse else "better", left_out)
         gain, error = Mean.of(gains)
         if error is None or np.count_nonzero(gains) < _MIN_CHANGED:
-            return cls(gain, error, "no clear difference")
+            return cls(gain, error, "no clear difference", left_out)
         if abs(gain) <= stats.t.ppf(1 - LEVEL / 2, len(gains) - 1) * error:
-            return cls(gain, error, "no clear difference")
-        return cls(gain, error, "better" if gain > 0 else "worse")
+            return cls(gain, error, "no clear difference", left_out)
+        return cls(gain, error, "better" if gain > 0 else "worse", left_out)
 
     def words(self, unit: str = "") -> str:
         """Return the answer as words, such as "better by 0.31 ± 0.05 nats a row"."""
+        left_out = f"; without {self.n_impossible} row(s) that are impossible for both" if self.n_impossible else ""
+        return self._words(unit) + left_out
+
+    def _words(self, unit: str) -> str:
         if self.answer == "the same":
             return "the same"
         if not math.isfinite(self.gain):
@@ -117,7 +125,12 @@ class Difference(NamedTuple):
         return f"{direction.replace('worse', 'WORSE')} by {size}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"gain": self.gain, "standard_error": self.error, "answer": self.answer}
+        return {
+            "gain": self.gain,
+            "standard_error": self.error,
+            "answer": self.answer,
+            "rows_impossible_for_both": self.n_impossible,
+        }
 
 
 class Differences(NamedTuple):

@@ -85,6 +85,8 @@ def headline(model: Any) -> str:
 
 
 def _dependences(names: Sequence[str], found: Sequence[Arc]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} depends on the features alone."
     if not found:
         return "No class variable depends on another: each depends on the features alone."
     dependent = {arc.child for arc in found} | {arc.parent for arc in found if not arc.determined}
