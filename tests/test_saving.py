@@ -1337,6 +1337,18 @@ def test_blocks_that_do_not_fit_are_refused(wrong, with_block, tmp_path):
     check_refused(with_block, wrong, tmp_path / "model")
 
 
+FREQUENCIES = {
+    "none": lambda model: vars(model).update(frequencies_=None),
+    "fewer states": lambda model: put(model.frequencies_, counts=tuple(c[1:] for c in model.frequencies_.counts)),
+    "no such outcome": lambda model: put(model.frequencies_, outcome=(99,) * len(model.frequencies_.outcome)),
+}
+
+
+@pytest.mark.parametrize("wrong", FREQUENCIES.values(), ids=FREQUENCIES)
+def test_frequencies_that_do_not_fit_are_refused(wrong, with_block, tmp_path):
+    check_refused(with_block, wrong, tmp_path / "model")
+
+
 # Size, and files of earlier versions ----------------------------------------------------------------------------
 
 

@@ -163,6 +163,8 @@ class GBNC(MultiDimensionalClassifier):
         Class variable -> {parent: "partition", "input" or "block"}.
     C_ : dict
         Class variable -> chosen C, if the estimator is ``Logistic(C="auto")``.
+    frequencies_ : pmdc.table.frequencies.Frequencies
+        How often each state of each class variable occurs in the training rows, and the most frequent outcome.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if all columns of X have string names.

@@ -1,4 +1,4 @@
-"""A one-minute demo: learn a network on real data, show it, and compare it with other methods.
+"""A short demo: learn a network on real data, show it, and compare it with other methods on held-out rows.
 
 python -m pmdc.demo --out out
 """
@@ -7,70 +7,56 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.model_selection import KFold
-
-from pmdc._support.arrays import Floats
-from pmdc._support.progress import watching
+from pmdc._support.progress import tell_phase, watching
 from pmdc.baselines import BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.classifier import GBNC
 from pmdc.datasets import load_election
 from pmdc.estimator import MultiDimensionalClassifier
-from pmdc.evaluation.held_out import evaluate
-from pmdc.network.summary import describe_structure
+from pmdc.evaluation.held_out import Decision, evaluate
+from pmdc.evaluation.verdict import Differences, Losses, RowLosses
+from pmdc.model_selection import MultiStratifiedKFold
+from pmdc.network.words import arcs, describe_structure, headline, n_rows_of, reading
 
-_METHODS: dict[str, tuple[MultiDimensionalClassifier, tuple[str, str]]] = {
+_OTHERS: dict[str, tuple[MultiDimensionalClassifier, tuple[Decision, Decision]]] = {
     # the classifier, and its decisions for the Hamming loss and for the subset 0/1 loss
-    "GBNC": (GBNC(), ("hamming", "subset")),
     "binary relevance": (BinaryRelevance(), ("hamming", "subset")),
     "classifier chain": (ClassifierChain(), ("greedy", "greedy")),
     "class powerset": (ClassPowerset(), ("hamming", "subset")),
 }
+_LOSSES = ("Hamming loss", "subset 0/1 loss", "joint log-loss")
+
+Progress = Callable[[str], AbstractContextManager[Any]]
+"""Shows the progress of the work within its context, beginning with a phase of this name."""
 
 
-def cross_validate(model: MultiDimensionalClassifier, losses: Sequence[str], X: Any, Y: Any, n_folds: int) -> Floats:
-    """Compute Hamming loss, subset 0/1 loss and joint log-loss of each fold; shape (n_folds, 3)."""
-    rows = []
-    for train, test in KFold(n_folds, shuffle=True, random_state=0).split(X):
-        model.fit(X.iloc[train], Y.iloc[train])
-        held_out = evaluate(model, X.iloc[test], Y.iloc[test], losses)
-        assert held_out.log_prob is not None
-        hamming, subset = (held_out.wrong(loss) for loss in losses)
-        rows.append([hamming.mean(), subset.any(axis=1).mean(), -held_out.log_prob.mean()])
-    return np.array(rows)
+class PhaseLines:
+    """A progress watcher that writes each new phase as a line to the standard error stream."""
 
-
-def graph_text(model: GBNC) -> str:
-    """Return the structure as text, one class variable per line."""
-    lines = []
-    for child, parents in model.structure_.parents.items():
-        lines.append(f"  {child:<10} depends on {', '.join(sorted(parents)) or 'the features alone'}")
-    return "\n".join(lines)
-
-
-def comparison_table(results: dict[str, Floats]) -> str:
-    """Return the means over folds with their standard errors as text."""
-    lines = [f"  {'':<18}{'Hamming loss':>18}{'subset 0/1 loss':>18}{'joint log-loss':>18}"]
-    for name, folds in results.items():
-        error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
-        cells = (f"{mean:.3f} ± {e:.3f}" for mean, e in zip(folds.mean(axis=0), error, strict=True))
-        lines.append(f"  {name:<18}" + "".join(f"{cell:>18}" for cell in cells))
-    return "\n".join(lines)
-
-
-class _Compilation:
-    """A progress watcher that only reports compilation."""
+    def __init__(self) -> None:
+        self._written: set[str] = set()
 
     def phase(self, name: str) -> None:
-        if name.startswith("compiling"):
+        if name not in self._written:
+            self._written.add(name)
             sys.stderr.write(f"{name} ...\n")
+            sys.stderr.flush()
 
     def step(self, done: float, total: float) -> None:
         pass
+
+
+@contextmanager
+def phase_lines(phase: str) -> Iterator[None]:
+    """Write the phases within this context as lines."""
+    watcher = PhaseLines()
+    watcher.phase(phase)
+    with watching(watcher):
+        yield
 
 
 def survey_table() -> Any:
@@ -79,40 +65,88 @@ def survey_table() -> Any:
     return survey.X.join(survey.Y)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def graph_text(model: GBNC) -> str:
+    """Return the arcs as text, one per line, with a reading of the strongest."""
+    n_rows = n_rows_of(model)
+    found = [arc for name in model.class_names_ for arc in arcs(model.graph_, name, n_rows)]
+    lines = []
+    for arc in found:
+        arrow = "->" if arc.determined else "--"
+        times = "" if arc.times is None else f"{arc.times:8.2f} times as likely"
+        lines.append(f"  {arc.parent:>10} {arrow} {arc.child:<10}{times}")
+    known = [arc for arc in found if arc.times is not None]
+    if known:
+        lines.append(f"For example, {reading(max(known, key=lambda arc: arc.times or 0.0), model.criterion)}.")
+    if not all(arc.determined for arc in found):
+        lines.append("Where there is no arrow head (--), the data do not determine the direction.")
+    return "\n".join(lines)
+
+
+def comparison_table(losses: dict[str, Losses]) -> str:
+    """Return the mean losses with their standard errors as text."""
+    lines = [f"  {'':<18}" + "".join(f"{name:>18}" for name in _LOSSES)]
+    for name, means in losses.items():
+        cells = (f"{mean.value:.3f}" + ("" if mean.error is None else f" ± {mean.error:.3f}") for mean in means)
+        lines.append(f"  {name:<18}" + "".join(f"{cell:>18}" for cell in cells))
+    return "\n".join(lines)
+
+
+def verdicts(model: RowLosses, others: dict[str, RowLosses]) -> str:
+    """Return, for each other method and loss, whether GBNC is better."""
+    lines = []
+    for name, rows in others.items():
+        for place, (loss, difference) in enumerate(zip(_LOSSES, Differences.of(model, rows), strict=True)):
+            lines.append(f"  {name if place == 0 else '':<18}{loss:<18}{difference.words()}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None, progress: Progress = phase_lines) -> None:
     """Run the demo; writes ``graph.png`` into the folder given by ``--out``."""
     parser = argparse.ArgumentParser(prog="python -m pmdc.demo", description="Learn a network on an election survey.")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
-    parser.add_argument("--folds", type=int, default=5, help="folds of the comparison (default: 5)")
     options = parser.parse_args(arguments)
-    write = sys.stdout.write
 
     survey = load_election(levels=3)
-    write(f"US election survey 1996: {len(survey.X)} respondents\n")
-    write(f"  class variables  {', '.join(survey.Y.columns)}\n")
-    write(f"  features         {', '.join(survey.X.columns)} (education is discrete)\n\n")
+    train, test = next(MultiStratifiedKFold(3, shuffle=True, random_state=0).split(survey.X, survey.Y))
+    _write(
+        f"US election survey 1996: {len(survey.X)} respondents\n"
+        f"  class variables  {', '.join(survey.Y.columns)}\n"
+        f"  features         {', '.join(survey.X.columns)} (education is discrete)\n\n"
+    )
+    training, testing = ((survey.X.iloc[rows], survey.Y.iloc[rows]) for rows in (train, test))
+    with progress("learning the network"):
+        model = GBNC().fit(*training)
+    _write(f"Learned from {len(train)} of them:\n  {headline(model)}\n\n{graph_text(model)}\n")
+    _write(f"Details of the graph: {describe_structure(model)}.\n\n")
+
+    with progress("comparing with other methods"):
+        rows = RowLosses.of(evaluate(model, *testing))
+        others = {}
+        for name, (other, decisions) in _OTHERS.items():
+            tell_phase(f"fitting and testing: {name}")
+            others[name] = RowLosses.of(evaluate(other.fit(*training), *testing, decisions), decisions)
+    _write(f"Losses on the other {len(test)} respondents, mean ± standard error (lower is better):\n")
+    _write(comparison_table({name: losses.means() for name, losses in {"GBNC": rows, **others}.items()}))
+    _write(f"\n\nGBNC compared with the others on the same respondents:\n{verdicts(rows, others)}\n\n")
+    with progress("drawing the graph"):
+        picture = _draw(model, options.out)
+    _write(f"The graph was drawn to {picture}\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
     sys.stdout.flush()
 
-    with watching(_Compilation()):
-        model = GBNC().fit(survey.X, survey.Y)
-    write(f"The graph, {describe_structure(model.structure_)}:\n")
-    write(graph_text(model) + "\n\n")
 
-    write(f"Held-out losses, {options.folds}-fold cross-validation, mean ± standard error (lower is better):\n")
-    results = {
-        name: cross_validate(model, losses, survey.X, survey.Y, options.folds)
-        for name, (model, losses) in _METHODS.items()
-    }
-    write(comparison_table(results) + "\n\n")
-
+def _draw(model: GBNC, folder: Path) -> Path:
     import matplotlib
 
     matplotlib.use("Agg")
-    options.out.mkdir(parents=True, exist_ok=True)
-    picture = options.out / "graph.png"
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / "graph.png"
     figure: Any = model.plot(title="What the answers depend on").figure
     figure.savefig(picture, dpi=150)
-    write(f"The graph was drawn to {picture}\n")
+    return picture
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
 from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
+from pmdc.table.frequencies import Frequencies
 from pmdc.table.rows import TrainingRows, read_weights
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         before = dict(self.__dict__)
         try:
-            self._learn(self._read_training(X, y, sample_weight))
+            rows = self._read_training(X, y, sample_weight)
+            self._learn(rows)
+            self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
         except BaseException:  # a failed fit leaves the classifier unchanged
             self.__dict__.clear()

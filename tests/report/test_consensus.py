@@ -96,3 +96,16 @@ def test_what_makes_no_sense_is_refused():
     data = make_network(50, n_class_variables=2, random_state=1)
     with pytest.raises(ValueError, match="ClassPowerset has no graph"):
         consensus_graph([ClassPowerset().fit(data.X, data.Y)])
+
+
+def test_resamples_are_seeded_and_leave_the_model_alone():
+    from pmdc.report import resample_graph
+
+    data = make_network(200, n_class_variables=3, random_state=0)
+    model = GBNC(experts=None, max_parents=1)
+    first, second = (resample_graph(model, data.X, data.Y, 3, random_state=4) for _ in range(2))
+    assert dict(first.edges) == dict(second.edges)
+    assert first.graph["n_models"] == 3
+    assert not hasattr(model, "graph_")
+    with pytest.raises(ValueError, match="n_resamples=0"):
+        resample_graph(model, data.X, data.Y, 0)

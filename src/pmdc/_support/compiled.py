@@ -16,7 +16,7 @@ from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache
 
-from pmdc._support.progress import tell_notice
+from pmdc._support.progress import end_notice, tell_notice
 from pmdc._support.warn import warn_user
 
 SUMS = {"reassoc", "contract", "nsz"}
@@ -96,20 +96,33 @@ def _sources() -> str:
     return found.hexdigest()
 
 
+COMPILING = "compiling numerical kernels, first use only"
+"""The phase that is shown while kernels are compiled."""
+
+
 class _Compilations(event.Listener):
-    """Count the compiled kernels, and announce the first one to whoever watches the progress."""
+    """Count the compiled kernels, and show whoever watches the progress that they are being compiled."""
 
     count = 0
+    running = 0
     announced = False
 
     def on_start(self, started: Any) -> None:
-        if started.data["dispatcher"].py_func.__module__.startswith("pmdc."):
+        if _is_kernel(started):
             self.count += 1
-            if not self.announced:
-                self.announced = tell_notice("compiling numerical kernels, first use only")
+            self.running += 1  # a kernel may compile those that it calls
+            if self.running == 1:
+                self.announced |= tell_notice(COMPILING, watcher_only=self.announced)
 
     def on_end(self, ended: Any) -> None:
-        pass
+        if _is_kernel(ended):
+            self.running -= 1
+            if self.running == 0:
+                end_notice()
+
+
+def _is_kernel(event: Any) -> bool:
+    return bool(event.data["dispatcher"].py_func.__module__.startswith("pmdc."))
 
 
 COMPILATIONS = _Compilations()

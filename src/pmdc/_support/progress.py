@@ -40,6 +40,7 @@ class _Span(NamedTuple):
 _watched: ContextVar[_Watched | None] = ContextVar("watched", default=None)
 _messages: ContextVar[Callable[[str], None] | None] = ContextVar("messages", default=None)
 _span: ContextVar[_Span | None] = ContextVar("span", default=None)
+_prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def tell_phase(name: str) -> None:
     watched = _watched.get()
     if watched is not None:
         watched.phase, watched.noticed = name, False
-        watched.watcher.phase(name)
+        watched.watcher.phase(_prefix.get() + name)
 
 
 def tell_step(done: float, total: float) -> None:
@@ -75,8 +76,7 @@ def tell_step(done: float, total: float) -> None:
     watched = _watched.get()
     if watched is None:
         return
-    if watched.noticed and watched.phase is not None:
-        tell_phase(watched.phase)
+    end_notice()
     span = _span.get()
     if span is None:
         watched.watcher.step(done, total)
@@ -84,15 +84,25 @@ def tell_step(done: float, total: float) -> None:
         watched.watcher.step(span.start + span.size * done / total, span.total)
 
 
-def tell_notice(message: str) -> bool:
-    """Show a message in place of the phase until the next step; return whether anybody receives it."""
+def tell_notice(message: str, watcher_only: bool = False) -> bool:
+    """Show a message in place of the phase until `end_notice` or the next step; return whether anybody receives it.
+
+    With `watcher_only` it is not passed to the function of `messages_to`.
+    """
     watched, write = _watched.get(), _messages.get()
     if watched is not None:
         watched.noticed = True
         watched.watcher.phase(message)
-    if write is not None:
+    if write is not None and not watcher_only:
         write(message)
     return watched is not None or write is not None
+
+
+def end_notice() -> None:
+    """Return to the phase in place of which a notice is shown."""
+    watched = _watched.get()
+    if watched is not None and watched.noticed and watched.phase is not None:
+        tell_phase(watched.phase)
 
 
 @contextmanager
@@ -103,3 +113,13 @@ def part_of(start: float, size: float, total: float) -> Iterator[None]:
         yield
     finally:
         _span.reset(token)
+
+
+@contextmanager
+def phases_of(work: str) -> Iterator[None]:
+    """Name the work of which the phases within this context are phases, such as "resample 2 of 10"."""
+    token = _prefix.set(f"{_prefix.get()}{work}: ")
+    try:
+        yield
+    finally:
+        _prefix.reset(token)

@@ -131,6 +131,15 @@ def fit(
             "all rows.",
         ),
     ] = None,
+    confidence: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Learn the graph from this many resamples of the rows, too, and show how often each arc appears; each "
+            "takes about as long as the fit itself.",
+        ),
+    ] = None,
     estimator: Annotated[
         Literal["auto", "logistic", "naive-bayes", "forest", "boosting"],
         typer.Option(
@@ -203,6 +212,7 @@ def fit(
             max_candidates,
             time_limit,
             test_size,
+            confidence,
             seed,
             jobs,
         ),
@@ -219,7 +229,17 @@ def show(
     row: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Table: show the prediction for one of its rows.")
     ] = None,
-    index: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Number of the row in that table, from 1.")] = 1,
+    index: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of the row in that table, from 1 (the default).")
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS",
+            help="Show the conditional table of this class variable given its parents instead, for the row --index of "
+            "the table --row, or without --index over all its rows.",
+        ),
+    ] = None,
     given: Given = None,
     output: Annotated[
         Path | None,
@@ -250,6 +270,7 @@ def show(
         given or [],
         output,
         _format(delimiter, decimal, encoding, missing, sheet),
+        table=table,
         trust=trust,
         force=force,
         json=json,
@@ -265,7 +286,8 @@ def predict(
         typer.Option(
             metavar="NAME",
             help="Loss to minimise: hamming (the share of wrong class variables; the default), subset (whether any is "
-            "wrong), sub-exact, f1_samples, f1_macro or f1_micro.",
+            "wrong), sub-exact, f1_samples, f1_macro or f1_micro. Each loss has its own prediction: choose the loss "
+            "that matters to you.",
         ),
     ] = None,
     given: Given = None,
@@ -334,7 +356,11 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Compute losses on a table with known outcomes."""
+    """Compute losses on a table with known outcomes, and compare with simpler predictions.
+
+    Each loss is that of its own prediction: the most probable state of each class variable for the Hamming loss, the
+    most probable outcome for the subset 0/1 loss.
+    """
     from pmdc.cli.evaluating import run
 
     run(
@@ -353,7 +379,6 @@ def evaluate(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the picture.")] = Path("out"),
-    folds: Annotated[int, typer.Option(min=2, metavar="NUMBER", help="Number of folds of the comparison.")] = 5,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -362,9 +387,10 @@ def demo(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Run a one-minute demo on a built-in survey."""
+    """Learn from a built-in survey and compare with other methods, in half a minute."""
+    from pmdc.cli.display import Screen
     from pmdc.cli.running import work
-    from pmdc.demo import main, survey_table
+    from pmdc.demo import main, phase_lines, survey_table
     from pmdc.table_files import check_output, write_table
 
     if table is not None:
@@ -372,8 +398,9 @@ def demo(
         with work():
             write_table(survey_table(), table)
         return
+    screen = Screen()
     with work():
-        main(["--out", str(out), "--folds", str(folds)])
+        main(["--out", str(out)], screen.progress if screen.shows_progress else phase_lines)
 
 
 @app.command()

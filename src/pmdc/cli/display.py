@@ -1,4 +1,4 @@
-"""Output of the command line: tables, graphs and bars in the terminal, progress with the remaining time, JSON."""
+"""Output of the command line: notes, tables of columns and of rows, JSON."""
 
 from __future__ import annotations
 
@@ -7,29 +7,25 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from pmdc._support.progress import watching
 from pmdc.cli.kinds import Kind
-
-if TYPE_CHECKING:
-    from pmdc.cli.losses import LossReport, Mean
+from pmdc.cli.progress import Bar, Clock, progress_columns
 
 _MAX_FEATURES = 20
 """More features of a kind than this are summarised in one line, unless there is a note on them."""
 _MAX_STATES = 8
 """The states of a class variable that are listed."""
 _BAR_WIDTH = 16
-_LOSSES = ("Hamming", "subset 0/1", "joint log-loss")
 _ROLES = {"class variable": "cyan", "continuous": "", "discrete": "yellow", "date": "green", "ignored": "dim"}
-_CONDITIONINGS = {"partition": "partitions the rows", "input": "input", "block": "same block"}
 
 
 class Screen:
@@ -45,6 +41,7 @@ class Screen:
 
     def __init__(self, quiet: bool = False, data: bool = False):
         self.quiet = quiet
+        self._clock = Clock()
         self.out = Console(stderr=data, quiet=quiet, highlight=False, emoji=False)
         self.err = Console(stderr=True, quiet=quiet, highlight=False, emoji=False)
 
@@ -62,72 +59,21 @@ class Screen:
             f"pmdc {command}: warning: {message}", markup=False, soft_wrap=True
         )
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether there is a terminal for a progress bar, and somebody who wants it."""
+        return not self.quiet and Console(stderr=True).is_terminal
+
     @contextmanager
     def progress(self, phase: str) -> Iterator[Bar | None]:
         """Show a progress bar, if the standard error stream is a terminal."""
-        console = Console(stderr=True)
-        if self.quiet or not console.is_terminal:
+        if not self.shows_progress:
             yield None
             return
-        with Progress(*progress_columns(), console=console, transient=True) as shown:
-            bar = Bar(shown, phase)
+        with Progress(*progress_columns(), console=Console(stderr=True), transient=True, expand=True) as shown:
+            bar = Bar(shown, phase, self._clock)
             with watching(bar):
                 yield bar
-
-
-def progress_columns() -> list[ProgressColumn]:
-    """Return the columns of the progress bar."""
-    return [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        _RemainingColumn(),
-    ]
-
-
-class _RemainingColumn(ProgressColumn):
-    """The remaining time of the phase, where it can be estimated."""
-
-    def render(self, task: Task) -> Text:
-        if task.time_remaining is None:
-            return Text("")
-        minutes, seconds = divmod(round(task.time_remaining), 60)
-        return Text(f"{minutes}:{seconds:02d} left")
-
-
-class Bar:
-    """A progress bar that shows the phase of the work; see `pmdc._support.progress.Watcher`."""
-
-    def __init__(self, shown: Progress, phase: str):
-        self._shown = shown
-        self._phase = phase
-        self._task = shown.add_task(phase, total=None)
-
-    def phase(self, name: str) -> None:
-        """Show a new phase; its total is unknown until the first step."""
-        if name != self._phase:
-            self._phase = name
-            self._restart()
-
-    def step(self, done: float, total: float) -> None:
-        """Show how much of the phase is done."""
-        if done >= total > 1:  # another round of this phase may follow
-            self._restart()
-        else:
-            self._shown.update(self._task, completed=done, total=total)
-
-    def _restart(self) -> None:
-        """Replace the task: rich cannot make the total of a task unknown again."""
-        self._shown.remove_task(self._task)
-        self._task = self._shown.add_task(self._phase, total=None)
-
-    def searching(self, structure: Any) -> bool:
-        """Show score and gap; the callback of the search."""
-        self._shown.update(
-            self._task, description=f"{self._phase}: score {structure.score:.6g}, gap {structure.gap:.2g}"
-        )
-        return False
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -208,74 +154,6 @@ def _plural(role: str, count: int) -> str:
 def _some_states(states: Mapping[str, int]) -> str:
     shown = ", ".join(f"{state} ({count})" for state, count in list(states.items())[:_MAX_STATES])
     return shown + (f", ... ({len(states) - _MAX_STATES} more)" if len(states) > _MAX_STATES else "")
-
-
-def show_losses(screen: Screen, report: LossReport) -> None:
-    """Show the three losses of the model beside those of a constant prediction."""
-    table = make_table("loss", "model", "most frequent", right=("model", "most frequent"))
-    for label, model, constant in zip(_LOSSES, report.model, report.most_frequent, strict=True):
-        table.add_row(label, _mean(model), _mean(constant))
-    screen.out.print(table)
-
-
-def show_variables(screen: Screen, report: LossReport) -> None:
-    """Show accuracy and log-loss of each class variable."""
-    numbers = ("accuracy", "most frequent", "log-loss")
-    table = make_table("class variable", *numbers, right=numbers)
-    for name, losses in report.class_variables.items():
-        table.add_row(
-            escape(name), _mean(losses.accuracy), f"{losses.most_frequent_accuracy:.3f}", _mean(losses.log_loss)
-        )
-    screen.out.print(table)
-
-
-def _mean(mean: Mean) -> str:
-    if not math.isfinite(mean.value):
-        return "infinite"
-    return f"{mean.value:.3f}" + ("" if mean.error is None else f" ± {mean.error:.3f}")
-
-
-# Models -------------------------------------------------------------------------------------------------------
-
-
-def show_graph(screen: Screen, model: Any) -> None:
-    """Show the parents of each class variable and how they enter its local model."""
-    if not hasattr(model, "graph_"):
-        return
-    table = make_table("class variable", "depends on", "as")
-    strengths = False
-    for child in model.class_names_:
-        edges = sorted(model.graph_.in_edges(child, data=True), key=lambda edge: -edge[2].get("strength", 0.0))
-        strengths |= any("strength" in data for _, _, data in edges)
-        rows = [
-            (", ".join(_parent(parent, data) for parent, _, data in edges if data["conditioning"] == way), words)
-            for way, words in _CONDITIONINGS.items()
-        ]
-        rows = [(parents, words) for parents, words in rows if parents] or [("the features alone", "")]
-        for i, (parents, words) in enumerate(rows):
-            table.add_row(escape(child) if i == 0 else "", escape(parents), words)
-    screen.out.print(table)
-    if strengths:
-        screen.print()
-        screen.print("In parentheses: arc strength, the score lost without the arc.")
-
-
-def _parent(name: str, data: Mapping[str, Any]) -> str:
-    return f"{name} ({data['strength']:.1f})" if "strength" in data else name
-
-
-def structure_json(model: Any) -> dict[str, Any]:
-    """Return the structure as JSON."""
-    structure = model.structure_
-    edges = [{"parent": parent, "child": child, **data} for parent, child, data in model.graph_.edges(data=True)]
-    return {
-        "status": structure.status,
-        "score": structure.score,
-        "bound": structure.bound,
-        "gap": structure.gap,
-        "method": structure.method,
-        "edges": edges,
-    }
 
 
 def show_row(

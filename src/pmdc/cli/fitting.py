@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc._support.progress import tell_phase
-from pmdc.cli.display import Screen, print_json, show_graph, show_hints, show_kinds, show_losses, structure_json
+from pmdc._support.progress import phases_of, tell_phase
+from pmdc.cli.display import Screen, print_json, show_hints, show_kinds
+from pmdc.cli.findings import show_findings, structure_json
 from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
@@ -32,6 +33,7 @@ class Settings:
     max_candidates: int | None
     time_limit: float | None
     test_size: float | None
+    confidence: int | None
     seed: int
     jobs: int
 
@@ -56,6 +58,8 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     with screen.progress("fitting") as bar, work():
         model = _fit(training.X, training.Y, settings, bar)
         model.feature_table_.date_orders = training.date_orders
+        if settings.confidence is not None:
+            _resample(model, training, settings)
     with work():
         pmdc.save(model, output)
     if settings.estimator in ("forest", "boosting"):
@@ -118,6 +122,27 @@ def _fit(X: Any, Y: Any, settings: Settings, bar: Any) -> Any:
     return model.set_params(callback=None, n_jobs=None)
 
 
+def _resample(model: Any, training: Training, settings: Settings) -> None:
+    """Store with the model how often each arc appears in graphs of resampled rows."""
+    from pmdc.report import resample_graph
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # those of the fit on all rows were shown
+        try:
+            consensus = resample_graph(
+                _model(settings, None), training.X, training.Y, settings.confidence or 1, random_state=settings.seed
+            )
+        except ValueError as error:
+            raise BadInput(
+                f"--confidence {settings.confidence}: a resample of 63% of the {len(training.X)} rows cannot be "
+                f"learned from: {error} Leave --confidence out, or add rows."
+            ) from error
+    model.consensus_ = consensus
+    for parent, child, data in model.graph_.edges(data=True):
+        known = consensus.has_edge(parent, child)
+        data["confidence"] = consensus.edges[parent, child]["confidence"] if known else 0.0
+
+
 def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
     """Return training and test rows, stratified by all class variables."""
     from pmdc.model_selection import MultiStratifiedKFold
@@ -138,35 +163,38 @@ def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
 
 
 def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> LossReport:
+    X, Y = training.X.iloc[train], training.Y.iloc[train]
     with screen.progress("fitting for the test") as bar, work():
-        from pmdc.cli.losses import report_losses
+        from pmdc.cli.losses import has_class_arcs, report_losses
 
         try:
-            model = _fit(training.X.iloc[train], training.Y.iloc[train], settings, bar)
+            with phases_of("test"):
+                model = _fit(X, Y, settings, bar)
         except ValueError as error:
             if len(train) > 20:  # enough rows for other causes
                 raise
             few = f"--test-size {settings.test_size:g} leaves {len(train)} rows to learn from, too few"
             raise BadInput(f"{few}: use a smaller fraction or more rows.") from error
-        tell_phase("testing")
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X, column", UserWarning)  # rare values, not in these training rows
-            codes = model.class_table_.encode(training.Y.iloc[train])
-            return report_losses(model, training.X.iloc[test], training.Y.iloc[test], codes)
+            warnings.simplefilter("ignore", UserWarning)  # those of the first fit were shown; rare values in the test
+            independent = None
+            if has_class_arcs(model):
+                with phases_of("test without arcs"):
+                    independent = _fit(X, Y, replace(settings, max_parents=0), bar)
+            tell_phase("testing")
+            return report_losses(model, training.X.iloc[test], training.Y.iloc[test], independent)
 
 
 def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, n_rows: int) -> None:
-    from pmdc.network.summary import describe_structure
+    from pmdc.cli.verdicts import show_losses
 
+    show_findings(screen, model)
+    screen.print()
     if report is not None:
         screen.print(f"Losses on {report.n_rows} held-out rows, learned from the other {n_rows - report.n_rows}:")
         screen.print()
         show_losses(screen, report)
         screen.print()
-    screen.print(f"The graph, {describe_structure(model.structure_)}:")
-    screen.print()
-    show_graph(screen, model)
-    screen.print()
     screen.print(f"The model, fitted on all {n_rows} rows, was written to {output}.")
 
 

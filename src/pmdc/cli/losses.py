@@ -1,54 +1,16 @@
-"""Losses of a model with standard errors, beside those of a constant prediction."""
+"""Losses of a model with standard errors, beside those of a constant prediction and of independent models."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pmdc._support.arrays import Codes
 from pmdc.evaluation.held_out import HeldOut, evaluate
-from pmdc.table.columns import UNKNOWN
+from pmdc.evaluation.verdict import Differences, Losses, Mean, RowLosses, from_marginals, most_frequent
+from pmdc.table.frequencies import Frequencies
 
-
-class Mean(NamedTuple):
-    """A mean over rows and its standard error (None for a single row or an infinite mean)."""
-
-    value: float
-    error: float | None
-
-    @classmethod
-    def of(cls, rows: npt.NDArray[Any]) -> Mean:
-        mean = float(np.mean(rows))
-        if len(rows) < 2 or not np.isfinite(mean):
-            return cls(mean, None)
-        return cls(mean, float(np.std(rows, ddof=1) / np.sqrt(len(rows))))
-
-    def as_json(self) -> dict[str, float | None]:
-        return {"mean": self.value, "standard_error": self.error}
-
-
-class Losses(NamedTuple):
-    """The three losses of a model."""
-
-    hamming_loss: Mean
-    subset_loss: Mean
-    joint_log_loss: Mean
-
-    @classmethod
-    def of(cls, held_out: HeldOut) -> Losses:
-        assert held_out.log_prob is not None
-        return cls(
-            Mean.of(held_out.wrong("hamming").mean(axis=1)),
-            Mean.of(held_out.wrong("subset").max(axis=1)),
-            Mean.of(-held_out.log_prob),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: mean.as_json() for name, mean in self._asdict().items()}
+TRAINING_ROWS, THIS_TABLE = "training rows", "this table"
+NO_ARCS, ITS_MARGINALS, NO_DEPENDENCE = "fitted without arcs", "product of its marginals", "the model itself"
 
 
 class VariableLosses(NamedTuple):
@@ -59,22 +21,48 @@ class VariableLosses(NamedTuple):
     log_loss: Mean
 
 
+class Rival(NamedTuple):
+    """What the model is compared with.
+
+    Attributes
+    ----------
+    losses : Losses
+    model_is : Differences
+        The model compared with it.
+    source : str
+        Where it comes from: for the constant prediction `TRAINING_ROWS` or `THIS_TABLE`, for independent models
+        `NO_ARCS`, `ITS_MARGINALS`, or `NO_DEPENDENCE` if the model has no arc between class variables.
+    """
+
+    losses: Losses
+    model_is: Differences
+    source: str
+
+    @classmethod
+    def of(cls, model: RowLosses, other: HeldOut, source: str) -> Rival:
+        rows = RowLosses.of(other)
+        return cls(rows.means(), Differences.of(model, rows), source)
+
+
 @dataclass(frozen=True)
 class LossReport:
-    """The losses of a model on a table, and those of the most frequent states and outcome."""
+    """The losses of a model on a table, of the most frequent states and outcome, and of independent models."""
 
     n_rows: int
     model: Losses
-    most_frequent: Losses
+    most_frequent: Rival
+    independent: Rival
     class_variables: dict[str, VariableLosses]
     calibration_error: float
     joint_calibration_error: float
 
     def as_json(self) -> dict[str, Any]:
+        rivals = {"most_frequent": self.most_frequent, "independent": self.independent}
         return {
             "rows": self.n_rows,
             "model": self.model.as_json(),
-            "most_frequent": self.most_frequent.as_json(),
+            **{name: rival.losses.as_json() for name, rival in rivals.items()},
+            "verdict": {name: {"of": rival.source, **rival.model_is.as_json()} for name, rival in rivals.items()},
             "calibration_error": self.calibration_error,
             "joint_calibration_error": self.joint_calibration_error,
             "class_variables": {
@@ -88,19 +76,31 @@ class LossReport:
         }
 
 
-def report_losses(model: Any, X: Any, Y: Any, training: Codes | None = None) -> LossReport:
+def report_losses(model: Any, X: Any, Y: Any, independent: Any = None) -> LossReport:
     """Compute the losses of a model on rows whose outcomes are known.
 
     Parameters
     ----------
-    training : array of shape (n, K), optional
-        Codes of the training rows, from which the constant prediction takes its frequencies, each state counted once
-        more than it occurs so that no frequency is zero. By default the frequencies in Y itself.
+    model : fitted classifier
+        The constant prediction has the frequencies of its training rows, each state counted once more than it occurs so
+        that no frequency is zero; those of Y if the model, of an earlier version, does not have them.
+    X, Y : tables
+    independent : fitted classifier, optional
+        Independent models to compare with; by default the product of the marginals of `model`.
     """
     held_out = evaluate(model, X, Y)
-    smoothing = 0.0 if training is None else 1.0
-    known = held_out.truth if training is None else training
-    constant = predict_most_frequent(held_out, known, model.class_table_.sizes, smoothing)
+    rows = RowLosses.of(held_out)
+    frequencies = getattr(model, "frequencies_", None)
+    source, smoothing = (TRAINING_ROWS, 1.0) if frequencies is not None else (THIS_TABLE, 0.0)
+    if frequencies is None:
+        frequencies = Frequencies.of(held_out.truth, model.class_table_.sizes)
+    constant = most_frequent(held_out, frequencies, smoothing)
+    if not has_class_arcs(model):
+        alone = Rival.of(rows, held_out, NO_DEPENDENCE)
+    elif independent is None:
+        alone = Rival.of(rows, from_marginals(held_out), ITS_MARGINALS)
+    else:
+        alone = Rival.of(rows, evaluate(independent, X, Y), NO_ARCS)
     log_losses = held_out.log_losses()
     variables = {
         name: VariableLosses(
@@ -112,30 +112,20 @@ def report_losses(model: Any, X: Any, Y: Any, training: Codes | None = None) -> 
     }
     return LossReport(
         len(held_out.truth),
-        Losses.of(held_out),
-        Losses.of(constant),
+        rows.means(),
+        Rival.of(rows, constant, source),
+        alone,
         variables,
         held_out.calibration_error(),
         held_out.joint_calibration_error("subset"),
     )
 
 
-def predict_most_frequent(held_out: HeldOut, known: Codes, sizes: tuple[int, ...], smoothing: float) -> HeldOut:
-    """Return what `held_out` would be for the most frequent states, outcome and frequencies of the rows in `known`."""
-    counts = [
-        np.bincount(codes[codes >= 0], minlength=size) + smoothing for codes, size in zip(known.T, sizes, strict=True)
-    ]
-    states = np.array([count.argmax() for count in counts])
-    outcomes = Counter(tuple(row) for row in known.tolist() if UNKNOWN not in row)
-    outcome = np.array(outcomes.most_common(1)[0][0]) if outcomes else states
-    shape = held_out.truth.shape
-    marginals = [np.tile(count / count.sum(), (shape[0], 1)) for count in counts]
-    constant = HeldOut(
-        held_out.names,
-        held_out.truth,
-        {"hamming": np.broadcast_to(states, shape), "subset": np.broadcast_to(outcome, shape)},
-        {},
-        None,
-        marginals,
-    )
-    return HeldOut(**{**vars(constant), "log_prob": -constant.log_losses().sum(axis=1)})
+def has_class_arcs(model: Any) -> bool:
+    """Return whether a model may have arcs between class variables; one without a graph may."""
+    from pmdc.baselines import BinaryRelevance
+
+    if not hasattr(model, "graph_"):
+        return len(model.class_names_) > 1 and not isinstance(model, BinaryRelevance)
+    names = set(model.class_names_)
+    return any(parent in names for parent, _ in model.graph_.edges)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from rich.markup import escape
 
-from pmdc.cli.display import Screen, make_table, print_json, show_graph, show_row, structure_json
-from pmdc.cli.matching import read_features, read_given
+from pmdc.cli.conditional import check_name, show_conditional
+from pmdc.cli.display import Screen, make_table, print_json, show_row
+from pmdc.cli.findings import show_findings, structure_json
+from pmdc.cli.matching import Matched, read_features, read_given
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
 from pmdc.cli.running import BadInput, work
@@ -21,23 +23,31 @@ from pmdc.table_files import Format, read_table
 def run(
     path: Path,
     row: str | None,
-    index: int,
+    index: int | None,
     given: Sequence[str],
     output: Path | None,
     format: Format,
     *,
+    table: str | None,
     trust: bool,
     force: bool,
     json: bool,
 ) -> None:
     if output is not None:
         check_picture(output, GRAPHS if row is None else PICTURES, "-o", overwrite=force)
-    if row is None and (given or index != 1):
+    if row is None and (given or index is not None):
         raise BadInput("--given and --index need a row: give its table with --row.")
+    if table is not None:
+        _check_table(table, row, index, given, output)
     model = load_model(path, trust)
     screen = Screen(data=json)
+    if row is not None and table is not None:
+        check_name(model, table)
+        used, place = _read_rows(screen, model, row, index, format)
+        show_conditional(screen, model, table, used, place, output, json)
+        return
     if row is not None:
-        _one_row(screen, model, row, index, given, output, format, json)
+        _one_row(screen, model, row, index or 1, given, output, format, json)
         return
     if output is not None:
         from pmdc import report
@@ -51,22 +61,29 @@ def run(
         _model(screen, model, path)
 
 
+def _check_table(table: str, row: str | None, index: int | None, given: Sequence[str], output: Path | None) -> None:
+    if row is None:
+        raise BadInput(
+            f"--table {table!r} depends on the features: give a table with --row, and --index for one of its rows."
+        )
+    if given:
+        raise BadInput("--given cannot be combined with --table, which shows all states of the parents.")
+    if output is not None and index is None:
+        raise BadInput(f"-o {output} draws the conditional table of one row: add --index.")
+
+
 def _model(screen: Screen, model: Any, path: Path) -> None:
     classes, features = model.class_table_, model.feature_table_
     screen.print(f"{path}: {type(model).__name__} of {len(classes.names)} class variables, by pmdc {written_by(path)}")
     screen.print()
+    if hasattr(model, "structure_"):
+        show_findings(screen, model)
+        screen.print()
     table = make_table("class variable", "states")
     for name, states in zip(classes.names, classes.states, strict=True):
         table.add_row(escape(name), escape(", ".join(map(str, states.tolist()))))
     screen.out.print(table)
     screen.print()
-    if hasattr(model, "structure_"):
-        from pmdc.network.summary import describe_structure
-
-        screen.print(f"The graph, {describe_structure(model.structure_)}:")
-        screen.print()
-        show_graph(screen, model)
-        screen.print()
     table = make_table("features", "columns")
     if features.number_names:
         table.add_row("continuous", escape(", ".join(features.number_names)))
@@ -101,6 +118,21 @@ def _document(model: Any, path: Path) -> dict[str, Any]:
     }
 
 
+def _read_rows(screen: Screen, model: Any, source: str, index: int | None, format: Format) -> tuple[Matched, str]:
+    """Return one row of a table, or all rows, and where they come from."""
+    table = read_table(source, format)
+    place = table.source
+    if index is not None:
+        if index > table.n_rows:
+            raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows; choose 1 to {table.n_rows}.")
+        table = table.rows(np.arange(table.n_rows) == index - 1)
+        place = f"{table.source}, {table.where([0])}"
+    used = read_features(table, model, drop_missing=None)
+    for warning in used.warnings:
+        screen.warn("show", warning)
+    return used, place
+
+
 def _one_row(
     screen: Screen,
     model: Any,
@@ -112,15 +144,8 @@ def _one_row(
     json: bool,
 ) -> None:
     """Show the marginals of one row and its most probable outcome."""
-    table = read_table(source, format)
-    if index > table.n_rows:
-        raise BadInput(f"--index {index}: {table.source} has {table.n_rows} rows; choose 1 to {table.n_rows}.")
-    table = table.rows(np.arange(table.n_rows) == index - 1)
-    place = f"{table.source}, {table.where([0])}"
-    used = read_features(table, model, drop_missing=None)
-    known = read_given(given, model, table)
-    for warning in used.warnings:
-        screen.warn("show", warning)
+    used, place = _read_rows(screen, model, source, index, format)
+    known = read_given(given, model, used.table)
     with work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
         joint = model.predict_joint(used.X, given=known or None)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmdc.candidates.families import Family, FamilyTable
-from pmdc.search import Structure
 
 if TYPE_CHECKING:
     import networkx
-
-
-def describe_structure(structure: Structure) -> str:
-    """Return status, score and gap of a structure for readers who do not know the settings."""
-    status = structure.status.replace("optimal over", "the best over")
-    status = re.sub(
-        r" families accepted by (\S+)", r" candidate families that pass the significance guard (\1)", status
-    )
-    return f"{status}; score {structure.score:.2f}, gap {structure.gap:.3g}"
 
 
 def arc_strengths(accepted: FamilyTable, family: Family) -> dict[int, float]:

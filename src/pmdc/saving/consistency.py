@@ -30,6 +30,7 @@ from pmdc.learners.registry import ENGINES
 from pmdc.network.network import Level, Network, Node
 from pmdc.table.dates import PARTS
 from pmdc.table.features import Features, FeatureTable
+from pmdc.table.frequencies import Frequencies
 
 
 def check(*objects: Any) -> None:
@@ -69,6 +70,11 @@ def _within(objects: Iterable[Any]) -> Iterator[Any]:
 def _check_model(model: MultiDimensionalClassifier) -> None:
     """Raise an error if the local models of a classifier do not match its tables or each other."""
     classes = model.class_table_.sizes
+    if hasattr(model, "frequencies_"):  # not in earlier files
+        counts, outcome = model.frequencies_.counts, model.frequencies_.outcome
+        _demand(type(model.frequencies_) is Frequencies and all(is_numbers(count, 1) for count in counts))
+        _demand(tuple(map(len, counts)) == classes and len(outcome) == len(classes))
+        _demand(are_places(np.array(outcome), classes))
     row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
         network, tree, blocks = model._network, model._junction_tree, model._blocks

@@ -38,6 +38,7 @@ from pmdc.search import Structure
 from pmdc.table.classes import ClassTable
 from pmdc.table.columns import as_objects
 from pmdc.table.features import FeatureTable
+from pmdc.table.frequencies import Frequencies
 
 Plain = Any
 """What JSON can represent."""
@@ -59,6 +60,7 @@ _ESTIMATORS: dict[str, type] = {**MODELS, **{kind.__name__: kind for one in ENGI
 _PARTS: dict[str, type] = {
     "ClassTable": ClassTable,
     "FeatureTable": FeatureTable,
+    "Frequencies": Frequencies,
     "Network": Network,
     "Node": Node,
     "Family": Family,
@@ -216,7 +218,8 @@ class Writer:
         if name == "networkx.DiGraph":
             nodes = [[node, dict(about)] for node, about in value.nodes.items()]
             edges = [[*edge, dict(about)] for edge, about in value.edges.items()]
-            return {"is": "graph", "nodes": self._each(nodes, where), "edges": self._each(edges, where)}
+            about = {"about": self.write(dict(value.graph), where)} if value.graph else {}
+            return {"is": "graph", "nodes": self._each(nodes, where), "edges": self._each(edges, where), **about}
         return self._object(value, where)
 
     def _object(self, value: Any, where: str) -> Plain:
@@ -298,10 +301,10 @@ class Reader:
             raise ValueError("an array is larger than its pool")
         return pool[start : start + size].reshape(shape, order=order)
 
-    def _graph(self, nodes: list[Plain], edges: list[Plain]) -> Any:
+    def _graph(self, nodes: list[Plain], edges: list[Plain], about: Plain = None) -> Any:
         import networkx
 
-        graph = networkx.DiGraph()
+        graph = networkx.DiGraph(**(self.read(about) or {}))
         graph.add_nodes_from(self.read(node) for node in nodes)
         graph.add_edges_from(self.read(edge) for edge in edges)
         for _, _, about in graph.edges(data=True):

@@ -1,0 +1,163 @@
+"""What a learned graph says, in sentences for readers who do not know families, criteria or gaps."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pmdc.scores.criteria import is_held_out
+from pmdc.search import Structure
+
+if TYPE_CHECKING:
+    import networkx
+
+CONDITIONINGS = {
+    "partition": "the parent divides the rows, and each part has a model of its own",
+    "input": "the parent enters the model like a feature",
+    "block": "both are learned as one class variable, whose states are their combinations",
+}
+"""How parents enter, explained."""
+
+EITHER_WAY = "the data do not determine the direction of this arc: the arrow could as well point the other way"
+
+_MAX_SENTENCES = 6
+"""With more class variables that depend on others, only the strongest arcs are in the headline."""
+
+
+class Arc(NamedTuple):
+    """An arc of a learned graph.
+
+    Attributes
+    ----------
+    strength : float or None
+        Nats a row that are lost without the arc; None if not known.
+    determined : bool
+        Whether the data determine its direction.
+    """
+
+    parent: str
+    child: str
+    strength: float | None
+    conditioning: str
+    determined: bool
+    attributes: Mapping[str, Any]
+
+    @property
+    def times(self) -> float | None:
+        """How many times as likely the true state of the child becomes (geometric mean) if the parent is known."""
+        return None if self.strength is None else math.exp(self.strength)
+
+
+def n_rows_of(model: Any) -> float | None:
+    """Return the number of training rows, or their weight; None for a model of a file that does not have it."""
+    frequencies = getattr(model, "frequencies_", None)
+    return None if frequencies is None else frequencies.n_rows
+
+
+def arcs(graph: networkx.DiGraph, child: str, n_rows: float | None) -> list[Arc]:
+    """Return the arcs into a class variable, class variables first, then the strongest first."""
+    found = []
+    for parent, _, data in graph.in_edges(child, data=True):
+        total = data.get("strength")
+        strength = None if total is None or n_rows is None else total / n_rows
+        way = data.get("conditioning", "")
+        found.append(Arc(parent, child, strength, way, way != "block" and data.get("determined", True), data))
+    return sorted(found, key=lambda arc: (_is_feature(graph, arc), -arc.attributes.get("strength", math.inf)))
+
+
+def _is_feature(graph: networkx.DiGraph, arc: Arc) -> bool:
+    return graph.nodes[arc.parent].get("kind", "class") != "class"
+
+
+def headline(model: Any) -> str:
+    """Return what a fit has found: which class variables depend on which, and whether the graph is proved the best.
+
+    Parameters
+    ----------
+    model : fitted GBNC
+    """
+    names, graph, n_rows = model.class_names_, model.graph_, n_rows_of(model)
+    found = [arc for name in names for arc in arcs(graph, name, n_rows) if not _is_feature(graph, arc)]
+    n_sets = sum(map(len, model.scores_.values()))
+    return f"{_dependences(names, found)} {_proof(model.structure_, n_sets, n_rows)}"
+
+
+def _dependences(names: Sequence[str], found: Sequence[Arc]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} depends on the features alone."
+    if not found:
+        return "No class variable depends on another: each depends on the features alone."
+    dependent = {arc.child for arc in found} | {arc.parent for arc in found if not arc.determined}
+    if len(dependent) > _MAX_SENTENCES:
+        strongest = sorted(found, key=lambda arc: -arc.attributes.get("strength", 0.0))[:_MAX_SENTENCES]
+        listed = "; ".join(_pair(arc) for arc in strongest)
+        return (
+            f"{len(dependent)} of {len(names)} class variables depend on others, by {len(found)} arcs. The strongest: "
+            f"{listed}."
+        )
+    return "; ".join(_sentences(names, found, dependent)) + "."
+
+
+def _sentences(names: Sequence[str], found: Sequence[Arc], dependent: set[str]) -> Iterator[str]:
+    for name in names:
+        parents = [arc.parent for arc in found if arc.child == name and arc.determined]
+        if parents:
+            yield f"{name} depends on {listing(parents)}"
+    pairs = [arc for arc in found if not arc.determined]
+    if pairs:
+        listed = listing([f"{arc.parent} -- {arc.child}" for arc in pairs])
+        yield f"dependent, in a direction that the data do not determine: {listed}"
+    alone = [name for name in names if name not in dependent]
+    if alone:
+        yield f"{listing(alone)} {'depends' if len(alone) == 1 else 'depend'} on the features alone"
+
+
+def _pair(arc: Arc) -> str:
+    times = "" if arc.times is None else f" (x{arc.times:.2f})"
+    joined = f"{arc.child} depends on {arc.parent}" if arc.determined else f"{arc.parent} -- {arc.child}"
+    return joined + times
+
+
+def _proof(structure: Structure, n_sets: int, n_rows: float | None) -> str:
+    sets = f"{n_sets} candidate parent set{'s' * (n_sets != 1)}"
+    if structure.gap == 0 and structure.status.startswith("optimal"):
+        return f"The graph is the best that {sets} {'allows' if n_sets == 1 else 'allow'} (proved)."
+    lost = structure.bound - structure.score
+    size = f"{lost:.3g} nats" if n_rows is None else f"{lost / n_rows:.3g} nats a row"
+    return (
+        f"The graph is the best that was found over {sets}; another may be better, by at most {size} (not proved: "
+        f"{structure.status.split(' over ')[0]})."
+    )
+
+
+def describe_structure(model: Any) -> str:
+    """Return status, score and gap of the structure of a fitted model, with a reading of the score."""
+    structure, n_rows = model.structure_, n_rows_of(model)
+    status = structure.status.replace("optimal over", "the best over")
+    status = re.sub(
+        r" families accepted by (\S+)", r" candidate families that pass the significance guard (\1)", status
+    )
+    score = f"score {structure.score:.2f} nats"
+    if n_rows is not None:
+        score += f", {structure.score / n_rows:.3f} a row"
+        if is_held_out(model.criterion):
+            likely = math.exp(structure.score / n_rows)
+            score += f" (the true outcome of a row not seen in training has probability {likely:.2g}, geometric mean)"
+    return f"{status}; {score}; gap {structure.gap:.3g}"
+
+
+def reading(arc: Arc, criterion: Any) -> str:
+    """Return what the strength of an arc means."""
+    assert arc.times is not None
+    after = "" if is_held_out(criterion) else ", after the penalty for more parameters"
+    return (
+        f"knowing {arc.parent} makes the true state of {arc.child} {arc.times:.2f} times as likely (geometric mean "
+        f"over rows; beyond the features and the other parents{after})"
+    )
+
+
+def listing(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
