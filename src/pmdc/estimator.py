@@ -366,7 +366,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return self._own_graph()
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, title: str | None = None, max_arcs: int | None = 40) -> Axes:
         """Draw the graph of the model, which is the same for all rows.
 
         Parameters
@@ -374,6 +374,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         ax : matplotlib Axes, optional
             Where to draw; by default in a new figure of suitable size.
         title : str, optional
+        max_arcs : int, default=40
+            The largest number of arcs; of more, the strongest are drawn and the others counted. None draws all.
 
         Returns
         -------
@@ -391,7 +393,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         from pmdc.report import draw_graph
 
-        return draw_graph(self.to_networkx(), ax, title=title)
+        return draw_graph(self.to_networkx(), ax, title=title, max_arcs=max_arcs)
 
     def _html_repr(self) -> str:
         """Return what notebooks show: scikit-learn's diagram and, once fitted, the graph."""
