@@ -353,9 +353,7 @@ def test_an_empty_graph_is_an_empty_picture():
 def test_an_unknown_kind_is_refused():
     graph = nx.DiGraph()
     graph.add_node("age", kind="number")
-    with pytest.raises(
-        ValueError, match="'age' has kind='number'; it must be one of 'class', 'discrete'"
-    ):
+    with pytest.raises(ValueError, match="'age' has kind='number'; it must be one of 'class', 'discrete'"):
         draw_graph(graph)
 
 

@@ -218,6 +218,24 @@ def show(
             ".svg, .png or .pdf.",
         ),
     ] = None,
+    max_arcs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Largest number of arcs in a picture of the graph, the strongest; default 40."
+        ),
+    ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Show the features that matter most for each class variable, at most this many; needs --table.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Table with known outcomes for --features, best not that of the fit."),
+    ] = None,
     trust: Trust = False,
     force: Force = False,
     delimiter: Delimiter = None,
@@ -228,7 +246,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a model: its graph, its class variables, and its prediction for one row."""
-    from pmdc.cli.showing import run
+    from pmdc.cli.showing import GraphOptions, run
 
     run(
         model,
@@ -237,6 +255,7 @@ def show(
         given or [],
         output,
         _format(delimiter, decimal, encoding, missing, sheet),
+        GraphOptions(max_arcs, features, table),
         trust=trust,
         force=force,
         json=json,

@@ -5,17 +5,44 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.markup import escape
 
 from pmdc.cli.display import Screen, make_table, print_json, show_graph, show_row, structure_json
-from pmdc.cli.matching import read_features, read_given
+from pmdc.cli.matching import read_features, read_given, read_outcomes, require_columns
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
+
+if TYPE_CHECKING:
+    from pmdc.report.importance import FeatureImportance
+
+
+class GraphOptions(NamedTuple):
+    """What is shown of the graph of a model."""
+
+    max_arcs: int | None
+    """The largest number of arcs in a picture; None for the default."""
+    features: int | None
+    """The number of features for each class variable; None for none."""
+    table: str | None
+    """The table whose rows say which features matter."""
+
+    def check(self, row: str | None, output: Path | None) -> None:
+        if self.max_arcs is not None and (row is not None or output is None):
+            raise BadInput(f"--max-arcs {self.max_arcs} is for a picture of the graph: name its file with -o.")
+        if self.features is None and self.table is not None:
+            raise BadInput(f"--table {self.table} is for --features: give their number, such as --features 3.")
+        if self.features is not None and self.table is None:
+            raise BadInput(
+                f"--features {self.features} needs rows with known outcomes, which a model file does not contain: give "
+                "them with --table."
+            )
+        if self.features is not None and row is not None:
+            raise BadInput("--features is about the graph of the model, --row about one row: give only one of them.")
 
 
 def run(
@@ -25,6 +52,7 @@ def run(
     given: Sequence[str],
     output: Path | None,
     format: Format,
+    graph: GraphOptions,
     *,
     trust: bool,
     force: bool,
@@ -34,21 +62,57 @@ def run(
         check_picture(output, GRAPHS if row is None else PICTURES, "-o", overwrite=force)
     if row is None and (given or index != 1):
         raise BadInput("--given and --index need a row: give its table with --row.")
+    graph.check(row, output)
     model = load_model(path, trust)
     screen = Screen(data=json)
     if row is not None:
         _one_row(screen, model, row, index, given, output, format, json)
         return
+    importance = None if graph.table is None else _importance(screen, model, graph.table, format)
     if output is not None:
-        from pmdc import report
+        from pmdc.report import write_graph
+        from pmdc.report.importance import add_features
+        from pmdc.report.selection import MAX_ARCS
 
         with work():
-            report.write_graph(model, output)
+            shown = model if importance is None else add_features(model, importance, graph.features or 1)
+            write_graph(shown, output, max_arcs=graph.max_arcs or MAX_ARCS)
         screen.note("show", f"the graph was written to {output}.")
     if json:
-        print_json(_document(model, path))
+        document = _document(model, path)
+        if importance is not None:
+            document["features_that_matter"] = importance.top(graph.features or 1)
+        print_json(document)
     elif output is None:
         _model(screen, model, path)
+        if importance is not None:
+            _features(screen, importance, graph.features or 1)
+
+
+def _importance(screen: Screen, model: Any, source: str, format: Format) -> FeatureImportance:
+    """Measure the importance of the features on the rows of a table without missing values."""
+    table = read_table(source, format)
+    require_columns(table, model.class_names_)
+    used = read_features(table, model, drop_missing=True, needed=model.class_names_)
+    Y, more = read_outcomes(used.table, model)
+    for message in [*table.notes, *filter(None, [used.note])]:
+        screen.note("show", message)
+    for warning in [*used.warnings, *more]:
+        screen.warn("show", warning)
+    with work(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
+        return model.feature_importance(used.X, Y)
+
+
+def _features(screen: Screen, importance: FeatureImportance, n_features: int) -> None:
+    table = make_table("class variable", "features that matter, with the log-loss added if they are shuffled")
+    for name, found in importance.top(n_features).items():
+        shown = ", ".join(f"{feature} (+{increase:.2g})" for feature, increase in found.items())
+        table.add_row(escape(name), escape(shown or "none by more than chance"))
+    screen.print()
+    screen.print(f"In nats per row, by {importance.n_rows} rows:")
+    screen.print()
+    screen.out.print(table)
 
 
 def _model(screen: Screen, model: Any, path: Path) -> None:
