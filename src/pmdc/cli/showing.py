@@ -105,12 +105,15 @@ def _importance(screen: Screen, model: Any, source: str, format: Format) -> Feat
 
 
 def _features(screen: Screen, importance: FeatureImportance, n_features: int) -> None:
-    table = make_table("class variable", "features that matter, with the log-loss added if they are shuffled")
+    table = make_table("class variable", "features that matter")
     for name, found in importance.top(n_features).items():
         shown = ", ".join(f"{feature} (+{increase:.2g})" for feature, increase in found.items())
         table.add_row(escape(name), escape(shown or "none by more than chance"))
     screen.print()
-    screen.print(f"In nats per row, by {importance.n_rows} rows:")
+    screen.print(
+        "Features that matter, with the log-loss that is added if their values are shuffled, in nats per row (by "
+        f"{importance.n_rows} rows):"
+    )
     screen.print()
     screen.out.print(table)
 
