@@ -131,10 +131,13 @@ def test_many_of_them_are_limited_and_counted():
     for i in range(9):
         graph.add_node(f"x{i}", kind="continuous")
         graph.add_edge(f"x{i}", "ab"[i % 2], importance=0.1 * (i + 1))
+    graph.add_edge("b", "c", strength=9.0)
+    graph.edges["x8", "a"]["strength"] = 0.1  # also an arc of the model, and a weak one
     ax = draw_graph(graph, max_arcs=4)
     ids = {patch.get_gid() for patch in ax.patches}
     assert {f"x{i}" for i in range(9) if f"node:x{i}" in ids} == {"x5", "x6", "x7", "x8"}
-    assert "edge:a:b" in ids
+    assert {"edge:a:b", "edge:b:c"} <= ids
+    assert "edge:x8:a" in {patch.get_gid() for patch in draw_graph(graph, max_arcs=1).patches}
     caption = " ".join(gid for gid in ids if gid.startswith("legend:"))
     assert "5 arcs from features" in caption
     assert "5 continuous features" in caption

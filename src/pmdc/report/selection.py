@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmdc._support.checks import check_count
 from pmdc.report.layout import Edge, Node
-from pmdc.report.strokes import is_feature_arc, number
+from pmdc.report.strokes import number
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,14 +31,14 @@ class Selection(NamedTuple):
 def strongest_arcs(graph: nx.DiGraph, max_arcs: int | None) -> Selection:
     """Select the strongest arcs, and count the others.
 
-    Arcs of the model and arcs from features that show importance are counted separately. A node is left out if it has
+    Arcs from features that show importance are counted separately from the other arcs of the model. A node is left out if it has
     arcs and none of them is drawn; so a node without arcs in the picture has none in the graph either.
     """
     if max_arcs is None:
         return Selection(graph, "")
     check_count("max_arcs", max_arcs, 1)
     data: dict[Edge, Mapping[str, Any]] = {(a, b): given for a, b, given in graph.edges(data=True)}
-    features = {edge: d for edge, d in data.items() if is_feature_arc(d)}
+    features = {edge: d for edge, d in data.items() if "importance" in d}
     learned = {edge: d for edge, d in data.items() if edge not in features}
     left_out, counts = _weakest(learned, max_arcs)
     if len(features) > max_arcs:
