@@ -112,6 +112,9 @@ def test_discrete_features_in_the_graph_keep_their_arcs(fitted):
     learned = fitted.graph_.edges["town", "size"]
     assert graph.edges["town", "size"] == {**learned, "importance": pytest.approx(0.4 * np.log(9), abs=0.15)}
     assert graph.nodes["width"] == {"kind": "continuous"}
+    graph.remove_node("width")  # the number at the other arc is still explained
+    explained = [patch.get_gid() for patch in draw_graph(graph).patches if "shuffled" in patch.get_gid()]
+    assert len(explained) == 1
 
 
 def test_they_are_in_files(fitted, tmp_path):

@@ -31,8 +31,8 @@ class Selection(NamedTuple):
 def strongest_arcs(graph: nx.DiGraph, max_arcs: int | None) -> Selection:
     """Select the strongest arcs, and count the others.
 
-    Arcs from features that show importance are counted separately from the other arcs of the model. A node is left out if it has
-    arcs and none of them is drawn; so a node without arcs in the picture has none in the graph either.
+    Arcs from features that show importance are counted separately from the other arcs of the model. A node is left out
+    if it has arcs and none of them is drawn; so a node without arcs in the picture has none in the graph either.
     """
     if max_arcs is None:
         return Selection(graph, "")

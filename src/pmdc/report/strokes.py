@@ -34,7 +34,7 @@ _CONDITIONING = {
 }
 _DOTS = (1.2, 2.0)
 UNDETERMINED = "no arrowhead: the data do not determine the direction"
-IMPORTANCE = "log-loss added in nats per row if the feature is shuffled"
+_IMPORTANCE = "+: log-loss added in nats per row if the feature is shuffled"
 
 
 def is_feature_arc(data: Mapping[str, Any]) -> bool:
@@ -81,6 +81,7 @@ class Strokes:
         self.confidence = {edge: float(d["confidence"]) for edge, d in data.items() if "confidence" in d}
         self.unknown = {edge for edge in data if self.greatest and edge not in self.strengths} - self.feature_arcs
         self.undetermined = {edge for edge, d in data.items() if is_undetermined(d)}
+        self.has_importance = any("importance" in d for d in data.values())
         self.n_models = graph.graph.get("n_models")
 
     def style(self, edge: Edge) -> dict[str, Any]:
@@ -119,7 +120,9 @@ class Strokes:
             models = "models" if self.n_models is None else f"{self.n_models} models"
             entries.append(Entry(f"share of the {models} with this edge", _fading(ink)))
         if self.feature_arcs:
-            entries.append(Entry(IMPORTANCE, _dotted_sample(EDGE_COLOURS["continuous"], _FEATURE_WIDTH)))
+            entries.append(Entry(_IMPORTANCE, _dotted_sample(EDGE_COLOURS["continuous"], _FEATURE_WIDTH)))
+        elif self.has_importance:  # all of them at arcs of the model, which have other lines
+            entries.append(Entry(_IMPORTANCE))
         return entries
 
 
