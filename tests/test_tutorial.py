@@ -33,7 +33,10 @@ def texts(notebook):
 def test_the_tutorial_runs(tmp_path, monkeypatch):
     for name in ("nbclient", "ipykernel", "matplotlib", "pandas", "skops", "statsmodels"):
         pytest.importorskip(name, reason=f"the tutorial needs {name}: pip install '.[test]'")
+    import pmdc
+
     monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(pmdc.__file__).parents[1]))  # the same code as here, in any folder
     notebook = executed(tmp_path)
     for cell in notebook.cells:
         assert not any(output.get("name") == "stderr" for output in cell.get("outputs", [])), cell.outputs
