@@ -22,6 +22,7 @@ from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
+from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
@@ -33,6 +34,8 @@ from pmdc.table.rows import TrainingRows, read_weights
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
+
+    from pmdc.report.importance import FeatureImportance
 
 _CHUNK_CELLS = 2**24
 """Cells of conditional tables held in memory at once while predicting (128 MiB)."""
@@ -373,7 +376,68 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return self._own_graph()
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    def feature_importance(
+        self, X: Any, Y: Any, *, n_repeats: int = 3, max_rows: int | None = 1000, random_state: Any = 0
+    ) -> FeatureImportance:
+        """Measure how much each class variable depends on each feature, given its parents.
+
+        The values of one feature at a time are shuffled among the rows. The importance of the feature for a class
+        variable is the mean increase of -log P(y_k | its parents, x); summed over the class variables, it is the
+        increase of the joint log-loss. Features that carry the same information share their importance.
+
+        Parameters
+        ----------
+        X, Y : tables as for `fit`
+            Rows with known outcomes. Rows that were used in `fit` make features look more important than they are.
+        n_repeats : int, default=3
+            How often each feature is shuffled.
+        max_rows : int, default=1000
+            Of more rows, a random sample of this size is used; None for all.
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        FeatureImportance
+            ``increase`` and ``standard_error``; ``top(n)`` lists the features whose importance is more than chance.
+        """
+        from pmdc.report.importance import FeatureImportance, permutation_importance
+
+        features = self._read(X)
+        table = self.feature_table_
+        increase, error, n_rows = permutation_importance(
+            self._local_log_prob,
+            features,
+            self._read_truth(Y, len(features)),
+            n_repeats=n_repeats,
+            max_rows=max_rows,
+            random_state=random_state,
+        )
+        names = [table.names[i] for i in [*table.continuous, *table.discrete]]
+        return FeatureImportance(list(self.class_names_), names, increase, error, n_rows)
+
+    def _local_log_prob(self, features: Features, truth: Codes) -> Floats:
+        """Return log P(y_k | its parents, x) of the true states, shape (n_rows, K)."""
+        found, start = [], 0
+        for part in self._chunk_distributions(features, None):
+            if not isinstance(part, JointDistribution):
+                raise TypeError(
+                    f"{type(self).__name__} has no importance of features: its class variables have no conditional "
+                    "tables. Use a GBNC or BinaryRelevance."
+                )
+            found.append(part.local_log_prob_codes(truth[start : start + len(part)]))
+            start += len(part)
+        return np.concatenate(found)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        max_arcs: int | None = 40,
+        features: int = 0,
+        X: Any = None,
+        Y: Any = None,
+    ) -> Axes:
         """Draw the graph of the model, which is the same for all rows.
 
         Parameters
@@ -381,6 +445,13 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         ax : matplotlib Axes, optional
             Where to draw; by default in a new figure of suitable size.
         title : str, optional
+        max_arcs : int, default=40
+            The largest number of arcs; of more, the strongest are drawn and the others counted. None draws all.
+        features : int, default=0
+            Draw the features that matter most for each class variable as well, at most this many, continuous and
+            discrete ones (see `feature_importance`). This needs X and Y, because a model contains no rows.
+        X, Y : tables as for `fit`
+            Rows with known outcomes for `features`, best those that were not used in `fit`.
 
         Returns
         -------
@@ -396,9 +467,11 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         >>> ax = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).plot(title="The graph")
         >>> ax.figure.savefig("graph.svg")  # doctest: +SKIP
         """
-        from pmdc.report import draw_graph
+        from pmdc.report import draw_graph, feature_graph
 
-        return draw_graph(self.to_networkx(), ax, title=title)
+        asked = features != 0 or X is not None or Y is not None
+        graph = feature_graph(self, X, Y, features) if asked else self.to_networkx()
+        return draw_graph(graph, ax, title=title, max_arcs=max_arcs)
 
     def _html_repr(self) -> str:
         """Return what notebooks show: scikit-learn's diagram and, once fitted, the graph."""

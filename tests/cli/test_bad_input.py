@@ -294,6 +294,22 @@ def test_evaluate_needs_outcomes_that_the_model_knows(pmdc, folder, tmp_path):
     assert "states that the model does not know" in done.err
 
 
+def test_show_asks_for_what_its_options_need(pmdc, folder):
+    model, table = folder / "model.skops", folder / "new.csv"
+    for options, named in (
+        (["--features", "3"], "--table"),
+        (["--table", table], "--features"),
+        (["--features", "3", "--table", table, "--row", table], "--row"),
+        (["--max-arcs", "9"], "-o"),
+        (["--max-arcs", "9", "--row", table], "--max-arcs 9"),
+    ):
+        done = pmdc("show", model, *options)
+        assert done.code == 2
+        assert named in done.err
+    (folder / "unlabelled.csv").write_text("age,income,site,colour\n30,1.0,007,red\n")
+    assert "'mood'" in pmdc("show", model, "--features", "3", "--table", folder / "unlabelled.csv").err
+
+
 def test_show_asks_for_a_row_that_is_there(pmdc, folder):
     done = pmdc("show", folder / "model.skops", "--row", folder / "new.csv", "--index", "31")
     assert (done.code, "has 30 rows; choose 1 to 30." in done.err) == (2, True)

@@ -292,6 +292,29 @@ def test_pictures(pmdc, folder, tmp_path):
     assert "--plot calibration.svg: this file exists" in pmdc("evaluate", model, new, "--plot", "calibration.svg").err
 
 
+def test_features_that_matter(pmdc, folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    model, table = folder / "model.skops", folder / "table.csv"
+    chosen = "--features", "2", "--table", table
+    told = json.loads(pmdc("show", model, *chosen, "--json").out)["features_that_matter"]
+    data = pd.read_csv(table, dtype={"site": str})
+    importance = library.load(model).feature_importance(data.drop(columns=["mood", "works"]), data[["mood", "works"]])
+    top = importance.top(2)
+    assert told == {name: pytest.approx(found) for name, found in top.items()}
+    assert {"age", "income"} <= set(top["works"])
+    shown = pmdc("show", model, *chosen).out
+    assert "120 rows" in shown
+    for found in top.values():
+        assert all(f"{feature} (+{increase:.2g})" in shown for feature, increase in found.items())
+    assert pmdc("show", model, *chosen, "-o", "graph.svg", "--max-arcs", "1").code == 0
+    text = (tmp_path / "graph.svg").read_text()
+    assert sum(f'"edge:{name}:works"' in text for name in ("age", "income")) == 1  # the more important one
+    (tmp_path / "gaps.csv").write_text("".join(table.read_text().splitlines(True)[:60]) + "50,,007,red,good,1\n")
+    done = pmdc("show", model, "--features", "2", "--table", "gaps.csv")
+    assert "1 of 60 rows have missing values" in done.err
+    assert "59 rows" in done.out
+
+
 def test_a_terminal_sees_colours_only_if_it_wants_them(pmdc, folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[1m" in pmdc("show", folder / "model.skops").out

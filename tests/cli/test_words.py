@@ -121,7 +121,7 @@ def test_conditional_tables(pmdc, linked, tmp_path):
     table = pd.read_csv(linked / "new.csv", dtype={"site": str})
     joint = model.predict_joint(table[["site", "colour"]])
     parent, child = next((p, c) for p, c in model.graph_.edges if p in model.class_names_)
-    show = ["show", linked / "model.skops", "--row", linked / "new.csv", "--table", child]
+    show = ["show", linked / "model.skops", "--row", linked / "new.csv", "--conditional", child]
     k = model.class_names_.index(child)
     for index in ([], ["--index", 3]):
         rows = slice(2, 3) if index else slice(None)
@@ -143,11 +143,17 @@ def test_conditional_tables(pmdc, linked, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--table", "mood"], "give a table with --row"),
-        (["--table", "mod", "--row", "new.csv"], "--table 'mod' is not a class variable of the model; did you mean"),
-        (["--table", "mood", "--row", "new.csv", "--given", "works=1"], "--given cannot be combined with --table"),
-        (["--table", "mood", "--row", "new.csv", "-o", "t.svg"], "add --index"),
-        (["--table", "mood", "--row", "new.csv", "--index", "31"], "--index 31"),
+        (["--conditional", "mood"], "give a table with --row"),
+        (
+            ["--conditional", "mod", "--row", "new.csv"],
+            "--conditional 'mod' is not a class variable of the model; did you mean",
+        ),
+        (
+            ["--conditional", "mood", "--row", "new.csv", "--given", "works=1"],
+            "--given cannot be combined with --conditional",
+        ),
+        (["--conditional", "mood", "--row", "new.csv", "-o", "t.svg"], "add --index"),
+        (["--conditional", "mood", "--row", "new.csv", "--index", "31"], "--index 31"),
         (["--index", "2"], "--given and --index need a row"),
     ],
 )

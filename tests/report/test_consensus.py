@@ -55,6 +55,20 @@ def test_unknown_strengths_do_not_count():
     assert union.edges["b", "c"] == {"confidence": 0.5}
 
 
+def test_directions_that_most_models_leave_open_are_open():
+    known, left_open = {"determined": True}, {"determined": False}
+    union = consensus_graph(
+        [
+            graph(("a", "b", left_open), ("b", "c", left_open), ("a", "c", known)),
+            graph(("a", "b", left_open), ("c", "b", left_open), ("a", "c", known)),
+            graph(("a", "b", known), ("b", "c", left_open), ("a", "c", left_open)),
+        ]
+    )
+    determined = {(a, b): value for a, b, value in union.edges(data="determined")}
+    # Both directions between b and c are there: arrow heads tell which is which.
+    assert determined == {("a", "b"): False, ("a", "c"): True, ("b", "c"): True, ("c", "b"): True}
+
+
 def test_models_of_a_cross_validation():
     data = make_network(240, n_class_variables=3, n_discrete=1, random_state=1)
     folds = cross_validate(GBNC(experts=None, max_parents=1), data.X, data.Y, cv=KFold(3), return_estimator=True)[

@@ -41,6 +41,8 @@ def graph():
     for parent, child in pairwise(AWKWARD):
         made.add_edge(parent, child, strength=1.25, conditioning="partition")
     made.add_edge("feature", "plain", strength=2.5, conditioning="input", confidence=0.25)
+    made.edges["plain", "two words"]["determined"] = False
+    made.edges["->", "digraph"]["determined"] = True
     return made
 
 
@@ -90,7 +92,9 @@ def test_dot_comes_back(graph, tmp_path, suffix):
     write_graph(graph, path, title="Title")
     back = read_dot(path.read_text(encoding="utf-8"))
     assert list(back) == list(graph)
-    assert back.graph["label"] == 'Title\na "note"'
+    assert back.graph["label"].startswith('Title\na "note"\n')
+    assert "direction" in back.graph["label"]
+    assert {edge for edge in back.edges if back.edges[edge].get("dir") == "none"} == {("plain", "two words")}
     assert set(back.edges) == set(graph.edges)
     for node, kind in graph.nodes(data="kind"):
         assert back.nodes[node]["kind"] == kind
@@ -137,6 +141,22 @@ def test_pictures_are_written_without_pyplot(graph, tmp_path, suffix, start):
     assert plt.get_fignums() == figures
     if suffix == ".svg":
         assert 'id="node:a"' in path.read_text(encoding="utf-8")
+
+
+def test_pictures_have_the_strongest_arcs_and_other_files_all(tmp_path):
+    pytest.importorskip("matplotlib")
+    graph = nx.DiGraph()
+    for i in range(6):
+        graph.add_edge(f"a{i}", f"b{i}", strength=float(i))
+    graph.edges["a5", "b5"]["determined"] = False
+    for suffix, n_arcs in ((".svg", 2), (".dot", 6), (".graphml", 6)):
+        path = tmp_path / f"graph{suffix}"
+        write_graph(graph, path, max_arcs=2)
+        text = path.read_text(encoding="utf-8")
+        assert len(re.findall(r'id="edge:| -> |<edge ', text)) == n_arcs
+    assert len(re.findall('id="head:', (tmp_path / "graph.svg").read_text(encoding="utf-8"))) == 1
+    with pytest.raises(ValueError, match="max_arcs=0"):
+        write_graph(graph, tmp_path / "other.dot", max_arcs=0)
 
 
 def test_what_cannot_be_written_is_refused(graph, tmp_path):

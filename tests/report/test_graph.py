@@ -116,11 +116,87 @@ def test_stronger_edges_are_wider():
     graph.add_edge("c", "d", strength=-1.0)
     ax = draw_graph(graph)
     lines = drawn(ax, "edge")
-    assert legend(ax) == ["arc strength (score lost without the edge), 0 to 10"]
+    assert legend(ax) == ["arc strength (score lost without the edge, in nats), 0 to 10"]
     widths = [lines[edge].get_linewidth() for edge in ("c:d", "a:b", "b:c", "a:c")]
     assert widths == sorted(widths)
     assert 0 < widths[0] < widths[1] / 1.2
     assert widths[3] > 2 * widths[1]
+
+
+def test_edges_of_undetermined_direction_have_no_head():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", determined=False)
+    graph.add_edge("a", "c", determined=True)
+    graph.add_edge("b", "c")
+    ax = draw_graph(graph)
+    assert set(drawn(ax, "edge")) == {"a:b", "a:c", "b:c"}
+    assert set(drawn(ax, "head")) == {"a:c", "b:c"}
+    nodes, lines = extents(ax, "node"), extents(ax, "edge")
+    assert lines["a:b"].y1 == pytest.approx(nodes["a"].y0)  # the line itself joins both boxes
+    assert lines["a:b"].y0 == pytest.approx(nodes["b"].y1)
+    assert legend(ax) == ["no arrowhead: the data do not determine the direction"]
+    graph.edges["a", "b"]["determined"] = True
+    ax = draw_graph(graph)
+    assert set(drawn(ax, "head")) == {"a:b", "a:c", "b:c"}
+    assert not legend(ax)
+
+
+def large_graph(n_nodes, n_edges, **attributes):
+    """A graph whose i-th edge has the strength i."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(f"y{i}" for i in range(n_nodes))
+    for strength, (i, j) in enumerate(list(combinations(range(n_nodes), 2))[:n_edges]):
+        graph.add_edge(f"y{i}", f"y{j}", strength=float(strength), **attributes)
+    return graph
+
+
+def test_the_strongest_of_many_arcs_are_drawn_and_the_others_counted():
+    graph = large_graph(30, 200)
+    graph.add_node("alone")
+    ax = draw_graph(graph)
+    strong = {(a, b) for a, b, strength in graph.edges(data="strength") if strength >= 160}
+    assert set(drawn(ax, "edge")) == {f"{a}:{b}" for a, b in strong}
+    ends = {node for edge in strong for node in edge}
+    assert set(drawn(ax, "node")) == ends | {"alone"}  # a box without arcs has none in the graph either
+    caption = " ".join(legend(ax)[1:])
+    assert "160 weaker arcs (arc strength at most 159)" in caption
+    assert f"{30 - len(ends)} class variables with such arcs only" in caption
+    assert len(drawn(draw_graph(graph, max_arcs=None), "edge")) == 200
+    few = draw_graph(graph, max_arcs=3)
+    assert len(drawn(few, "edge")) == 3
+    assert "197 weaker arcs (arc strength at most 196)" in " ".join(legend(few)[1:])
+
+
+def test_arcs_of_unknown_strength_are_counted_too():
+    graph = large_graph(8, 20)
+    for edge in list(graph.edges)[:6]:
+        graph.edges[edge]["strength"] = float("nan")
+    ax = draw_graph(graph, max_arcs=10)
+    caption = " ".join(legend(ax)[1:])
+    assert "4 weaker arcs (arc strength at most 9)" in caption
+    assert "6 arcs of unknown strength" in caption
+
+
+def test_frequent_arcs_come_before_strong_ones():
+    graph = large_graph(6, 12)
+    for i, edge in enumerate(graph.edges):
+        graph.edges[edge]["confidence"] = 1.0 if i < 5 else 0.4
+    ax = draw_graph(graph, max_arcs=5)
+    assert set(drawn(ax, "edge")) == {f"{a}:{b}" for a, b in list(graph.edges)[:5]}
+    assert "7 less frequent or weaker arcs (in at most 40 % of the models)" in " ".join(legend(ax))
+
+
+def test_all_arcs_are_drawn_if_nothing_says_which_are_stronger():
+    graph = nx.DiGraph(combinations(range(12), 2))
+    ax = draw_graph(graph)
+    assert len(drawn(ax, "edge")) == 66
+    assert not legend(ax)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "all"])
+def test_a_wrong_number_of_arcs_is_refused(wrong):
+    with pytest.raises((ValueError, TypeError), match="max_arcs"):
+        draw_graph(nx.DiGraph([("a", "b")]), max_arcs=wrong)
 
 
 def test_given_axes_are_used():
@@ -149,7 +225,7 @@ def test_edges_of_unknown_strength_are_dotted():
     assert lines["a:c"].get_linestyle() == lines["b:c"].get_linestyle()
     assert lines["a:b"].get_linestyle() in ("-", "solid")
     assert lines["b:c"].get_linestyle() not in ("-", "solid")
-    assert legend(ax) == ["arc strength (score lost without the edge), 0 to 3", "arc strength unknown"]
+    assert legend(ax) == ["arc strength (score lost without the edge, in nats), 0 to 3", "arc strength unknown"]
 
 
 def test_ways_are_told_apart_where_they_differ():
@@ -174,7 +250,7 @@ def test_confidence_is_opacity_and_a_percentage_that_touches_nothing():
             graph.add_edge(parent, child, confidence=(i % 4 + 1) / 4)
     graph.add_edge("h", "b", confidence=0.25)
     ax = draw_graph(graph)
-    lines, labels, nodes = drawn(ax, "edge"), extents(ax, "confidence"), extents(ax, "node")
+    lines, labels, nodes = drawn(ax, "edge"), extents(ax, "label"), extents(ax, "node")
     alphas = {graph.edges[tuple(name.split(":"))]["confidence"]: line.get_alpha() for name, line in lines.items()}
     assert sorted(alphas.values()) == [alphas[share] for share in sorted(alphas)]
     assert alphas[1.0] == 1
@@ -276,8 +352,8 @@ def test_an_empty_graph_is_an_empty_picture():
 
 def test_an_unknown_kind_is_refused():
     graph = nx.DiGraph()
-    graph.add_node("age", kind="continuous")
-    with pytest.raises(ValueError, match="'age' has kind='continuous'; it must be one of 'class', 'discrete'"):
+    graph.add_node("age", kind="number")
+    with pytest.raises(ValueError, match="'age' has kind='number'; it must be one of 'class', 'discrete'"):
         draw_graph(graph)
 
 

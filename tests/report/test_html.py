@@ -4,11 +4,13 @@ import re
 import sys
 import warnings
 from html.parser import HTMLParser
+from itertools import combinations
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,10 +135,8 @@ def test_a_graph_that_is_too_large_is_a_table(model, monkeypatch):
     assert "<table>" in own_part(model)
 
 
-def test_fifty_nodes_are_not_too_much():
-    graph = make_network(1, n_class_variables=50, n_discrete=5, random_state=0).truth.graph
-    for edge in graph.edges:
-        graph.edges[edge].update(strength=1.0, conditioning="input")
+def model_with(graph):
+    """A fitted model with this graph."""
 
     class Fitted(BinaryRelevance):
         def _own_graph(self):
@@ -144,9 +144,40 @@ def test_fifty_nodes_are_not_too_much():
 
     model = Fitted()
     model.classes_ = []
-    text = own_part(model)
+    return model
+
+
+def test_fifty_nodes_are_not_too_much():
+    graph = make_network(1, n_class_variables=50, n_discrete=5, random_state=0).truth.graph
+    for edge in graph.edges:
+        graph.edges[edge].update(strength=1.0, conditioning="input")
+    text = own_part(model_with(graph))
     assert "<svg" in text
     check(text)
+
+
+def test_many_arcs_are_a_picture_of_the_strongest():
+    graph = nx.DiGraph()
+    for i, (a, b) in enumerate(combinations([f"y{k}" for k in range(90)], 2)):
+        if i % 5 == 0:
+            graph.add_edge(a, b, strength=float(i), conditioning="input")
+    text = own_part(model_with(graph))
+    assert len(re.findall('data-id="edge:', text)) == 40
+    assert f"{graph.number_of_edges() - 40} weaker arcs" in text
+    check(text)
+
+
+def test_undetermined_directions(monkeypatch):
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", strength=1.0, conditioning="input", determined=False)
+    graph.add_edge("b", "c", strength=1.0, conditioning="input", determined=True)
+    text = own_part(model_with(graph))
+    assert re.findall('data-id="head:(.*?)"', text) == ["b:c"]
+    assert "no arrowhead: the data do not determine the direction" in Reader(text).texts
+    without_matplotlib(monkeypatch)
+    cells = Reader(own_part(model_with(graph))).texts
+    assert "a (input, 1, direction not determined)" in cells
+    assert "b (input, 1)" in cells
 
 
 def test_one_row_is_its_network():

@@ -50,12 +50,24 @@ def test_promises(problem):
         assert route[-1, 1] == pytest.approx(target.top)
         assert target.left < route[-1, 0] < target.right
         assert route[-2, 0] == pytest.approx(route[-1, 0])  # arrows point straight down
+        assert route[-2, 1] > route[-1, 1] + 1  # and have a length from which the head takes its direction
         y = sample_route(route)[:, 1]
         assert (np.diff(y) <= 1e-9).all()
 
 
 def boxes(graph, **nodes):
     return {node: nodes.get(str(node), (50.0, 24.0)) for node in graph}
+
+
+@pytest.mark.parametrize("seed", [231, 361])
+def test_edges_keep_a_direction_at_boxes_as_high_as_their_layer(seed):
+    """Box and layer end at the same height, up to rounding: an edge that stops at both has no length between them."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 20))
+    graph = nx.DiGraph((a, b) for a, b in combinations(range(n), 2) if rng.random() < 0.3)
+    for route in layered_layout(graph, dict.fromkeys(graph, (50.0, 24.5))).routes.values():
+        assert route[0, 1] > route[1, 1] + 1
+        assert route[-2, 1] > route[-1, 1] + 1
 
 
 def test_crossings_that_can_be_avoided_are():

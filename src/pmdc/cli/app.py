@@ -232,7 +232,7 @@ def show(
     index: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="Number of the row in that table, from 1 (the default).")
     ] = None,
-    table: Annotated[
+    conditional: Annotated[
         str | None,
         typer.Option(
             metavar="CLASS",
@@ -251,6 +251,24 @@ def show(
             ".svg, .png or .pdf.",
         ),
     ] = None,
+    max_arcs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Largest number of arcs in a picture of the graph, the strongest; default 40."
+        ),
+    ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Show the features that matter most for each class variable, at most this many; needs --table.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Table with known outcomes for --features, best not that of the fit."),
+    ] = None,
     trust: Trust = False,
     force: Force = False,
     delimiter: Delimiter = None,
@@ -261,7 +279,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a model: its graph, its class variables, and its prediction for one row."""
-    from pmdc.cli.showing import run
+    from pmdc.cli.showing import GraphOptions, run
 
     run(
         model,
@@ -270,7 +288,8 @@ def show(
         given or [],
         output,
         _format(delimiter, decimal, encoding, missing, sheet),
-        table=table,
+        GraphOptions(max_arcs, features, table),
+        conditional=conditional,
         trust=trust,
         force=force,
         json=json,

@@ -1,4 +1,4 @@
-"""``pmdc show --table``: the conditional table of a class variable given its parents, for a row or over many rows."""
+"""``pmdc show --conditional``: the conditional table of a class variable given its parents, for one or many rows."""
 
 from __future__ import annotations
 
@@ -65,10 +65,12 @@ class ConditionalTable:
 def check_name(model: Any, name: str) -> None:
     """Raise an error if there is no such class variable, or if the model has no conditional tables."""
     if name not in model.class_names_:
-        raise BadInput(f"--table {name!r} is not a class variable of the model{suggest(name, model.class_names_)}")
+        raise BadInput(
+            f"--conditional {name!r} is not a class variable of the model{suggest(name, model.class_names_)}"
+        )
     if not hasattr(model, "graph_"):
         raise BadInput(
-            f"--table needs a model with a graph, and this is a {type(model).__name__}: fit one by pmdc fit."
+            f"--conditional needs a model with a graph, and this is a {type(model).__name__}: fit one by pmdc fit."
         )
 
 

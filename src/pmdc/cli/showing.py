@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.markup import escape
@@ -13,11 +13,38 @@ from rich.markup import escape
 from pmdc.cli.conditional import check_name, show_conditional
 from pmdc.cli.display import Screen, make_table, print_json, show_row
 from pmdc.cli.findings import show_findings, structure_json
-from pmdc.cli.matching import Matched, read_features, read_given
+from pmdc.cli.matching import Matched, read_features, read_given, read_outcomes, require_columns
 from pmdc.cli.models import load_model, written_by
 from pmdc.cli.pictures import GRAPHS, PICTURES, check_picture, save_figure
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
+
+if TYPE_CHECKING:
+    from pmdc.report.importance import FeatureImportance
+
+
+class GraphOptions(NamedTuple):
+    """What is shown of the graph of a model."""
+
+    max_arcs: int | None
+    """The largest number of arcs in a picture; None for the default."""
+    features: int | None
+    """The number of features for each class variable; None for none."""
+    table: str | None
+    """The table whose rows say which features matter."""
+
+    def check(self, row: str | None, output: Path | None) -> None:
+        if self.max_arcs is not None and (row is not None or output is None):
+            raise BadInput(f"--max-arcs {self.max_arcs} is for a picture of the graph: name its file with -o.")
+        if self.features is None and self.table is not None:
+            raise BadInput(f"--table {self.table} is for --features: give their number, such as --features 3.")
+        if self.features is not None and self.table is None:
+            raise BadInput(
+                f"--features {self.features} needs rows with known outcomes, which a model file does not contain: give "
+                "them with --table."
+            )
+        if self.features is not None and row is not None:
+            raise BadInput("--features is about the graph of the model, --row about one row: give only one of them.")
 
 
 def run(
@@ -27,8 +54,9 @@ def run(
     given: Sequence[str],
     output: Path | None,
     format: Format,
+    graph: GraphOptions,
     *,
-    table: str | None,
+    conditional: str | None,
     trust: bool,
     force: bool,
     json: bool,
@@ -37,37 +65,78 @@ def run(
         check_picture(output, GRAPHS if row is None else PICTURES, "-o", overwrite=force)
     if row is None and (given or index is not None):
         raise BadInput("--given and --index need a row: give its table with --row.")
-    if table is not None:
-        _check_table(table, row, index, given, output)
+    graph.check(row, output)
+    if conditional is not None:
+        _check_conditional(conditional, row, index, given, output)
     model = load_model(path, trust)
     screen = Screen(data=json)
-    if row is not None and table is not None:
-        check_name(model, table)
+    if row is not None and conditional is not None:
+        check_name(model, conditional)
         used, place = _read_rows(screen, model, row, index, format)
-        show_conditional(screen, model, table, used, place, output, json)
+        show_conditional(screen, model, conditional, used, place, output, json)
         return
     if row is not None:
         _one_row(screen, model, row, index or 1, given, output, format, json)
         return
+    importance = None if graph.table is None else _importance(screen, model, graph.table, format)
     if output is not None:
-        from pmdc import report
+        from pmdc.report import write_graph
+        from pmdc.report.importance import add_features
+        from pmdc.report.selection import MAX_ARCS
 
         with work():
-            report.write_graph(model, output)
+            shown = model if importance is None else add_features(model, importance, graph.features or 1)
+            write_graph(shown, output, max_arcs=graph.max_arcs or MAX_ARCS)
         screen.note("show", f"the graph was written to {output}.")
     if json:
-        print_json(_document(model, path))
+        document = _document(model, path)
+        if importance is not None:
+            document["features_that_matter"] = importance.top(graph.features or 1)
+        print_json(document)
     elif output is None:
         _model(screen, model, path)
+        if importance is not None:
+            _features(screen, importance, graph.features or 1)
 
 
-def _check_table(table: str, row: str | None, index: int | None, given: Sequence[str], output: Path | None) -> None:
+def _importance(screen: Screen, model: Any, source: str, format: Format) -> FeatureImportance:
+    """Measure the importance of the features on the rows of a table without missing values."""
+    table = read_table(source, format)
+    require_columns(table, model.class_names_)
+    used = read_features(table, model, drop_missing=True, needed=model.class_names_)
+    Y, more = read_outcomes(used.table, model)
+    for message in [*table.notes, *filter(None, [used.note])]:
+        screen.note("show", message)
+    for warning in [*used.warnings, *more]:
+        screen.warn("show", warning)
+    with work(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
+        return model.feature_importance(used.X, Y)
+
+
+def _features(screen: Screen, importance: FeatureImportance, n_features: int) -> None:
+    table = make_table("class variable", "features that matter")
+    for name, found in importance.top(n_features).items():
+        shown = ", ".join(f"{feature} (+{increase:.2g})" for feature, increase in found.items())
+        table.add_row(escape(name), escape(shown or "none by more than chance"))
+    screen.print()
+    screen.print(
+        "Features that matter, with the log-loss that is added if their values are shuffled, in nats per row (by "
+        f"{importance.n_rows} rows):"
+    )
+    screen.print()
+    screen.out.print(table)
+
+
+def _check_conditional(
+    name: str, row: str | None, index: int | None, given: Sequence[str], output: Path | None
+) -> None:
     if row is None:
         raise BadInput(
-            f"--table {table!r} depends on the features: give a table with --row, and --index for one of its rows."
+            f"--conditional {name!r} depends on the features: give a table with --row, and --index for one of its rows."
         )
     if given:
-        raise BadInput("--given cannot be combined with --table, which shows all states of the parents.")
+        raise BadInput("--given cannot be combined with --conditional, which shows all states of the parents.")
     if output is not None and index is None:
         raise BadInput(f"-o {output} draws the conditional table of one row: add --index.")
 

@@ -6,6 +6,7 @@ Logarithms are natural. A state in `y_true` that the model does not know has pro
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,6 +178,19 @@ def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, samp
     )
     filled = np.where(total > 0, total, 1.0)
     return Reliability(total / total.sum(), confident / filled, accurate / filled)
+
+
+def effective_rows(proba: Sequence[Floats], n_bins: int, weights: Floats) -> Floats:
+    """Return how many equally weighted rows the predictions in each bin of `reliability` are worth, for intervals.
+
+    The predictions of one row count as one, because they may be right or wrong together. So it is (Σ w)² / Σ w²
+    (Kish), where w is the weight of all predictions of a row in the bin.
+    """
+    of_rows = np.zeros((len(weights), n_bins))
+    for each in proba:
+        of_rows[np.arange(len(weights)), _bins(each.max(axis=1), n_bins)] += weights
+    squares = (of_rows**2).sum(axis=0)
+    return of_rows.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0)
 
 
 # Joint distribution -------------------------------------------------------------------------------------------

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from pmdc._support.arrays import Codes, Floats
 from pmdc._support.extras import require
 from pmdc.metrics import Reliability, expected_calibration_error, reliability
+from pmdc.metrics.probabilities import effective_rows
 from pmdc.report.canvas import COLOURS, GREY, LIGHT_GREY, contrast, printable, pyplot_figure, set_title
+from pmdc.table.rows import read_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +38,11 @@ def plot_calibration(
     A calibrated model is on the diagonal, an overconfident one below it. Bars show the share of all predictions in each
     bin of confidence. The size of a point grows with the number of its predictions.
 
+    The band around the line of all class variables, and the thin vertical lines of each of them, are 95 % intervals of
+    the accuracy in each bin (Wilson's, for a binomial proportion). Where an interval contains the diagonal, the
+    distance to it may be chance. Predictions of one row count as one, because they may be wrong together; rows of
+    unequal weight count as fewer rows.
+
     Parameters
     ----------
     model : fitted model
@@ -51,8 +59,8 @@ def plot_calibration(
     Returns
     -------
     matplotlib Axes
-        With a line for all class variables together and one for each; thin and grey for more than six class variables.
-        The legend shows the `pmdc.metrics.expected_calibration_error` of each line.
+        With a line for all class variables together and one for each; thin, grey and without intervals for more than
+        six class variables. The legend shows the `pmdc.metrics.expected_calibration_error` of each line.
 
     Examples
     --------
@@ -77,37 +85,25 @@ def plot_calibration(
     truth = model.class_table_.encode(Y, unknown="mark")
     if len(truth) != len(proba[0]):
         raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must have the same number.")
-
-    def curve(name: str, variables: list[int]) -> tuple[str, Reliability]:
-        data = truth[:, variables], [proba[k] for k in variables], [range(proba[k].shape[1]) for k in variables]
-        options = {"n_bins": n_bins, "sample_weight": sample_weight}
-        # The number comes first because matplotlib hides labels that begin with an underscore, as a name may.
-        return f"{expected_calibration_error(*data, **options):.3f}  {name}", reliability(*data, **options)
-
+    held_out = _HeldOut(truth, proba, read_weights(sample_weight, len(truth)), n_bins)
     names = [printable(name) for name in model.class_names_]
-    each = [curve(name, [k]) for k, name in enumerate(names)]
-    label, pooled = curve("all class variables" if len(names) > 1 else names[0], list(range(len(names))))
+    each = [held_out.curve(name, [k]) for k, name in enumerate(names)]
+    pooled = held_out.curve("all class variables" if len(names) > 1 else names[0], range(len(names)))
     new_figure = ax is None
     if ax is None:
         ax = pyplot_figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
-    edges = np.linspace(0, 1, n_bins + 1)
-    ax.bar(
-        edges[:-1],
-        pooled.weight,
-        np.diff(edges),
-        align="edge",
-        color=(GREY, 0.15),
-        edgecolor=ax.get_facecolor(),
-        zorder=0,
-        label="share of all predictions",
-    )
+    _draw_shares(ax, pooled.bins.weight)
     if len(names) > _MAX_CURVES:
         labels = ["_"] * (len(names) - 1) + [f"each of {len(names)} class variables"]  # "_" is not in the legend
-        curves = [(label, bins) for label, (_, bins) in zip(labels, each, strict=True)]
+        curves = [(label, one.bins) for label, one in zip(labels, each, strict=True)]
         draw_curves(ax, curves, colours=[LIGHT_GREY], linewidth=1.0, points=False)
     elif len(names) > 1:
-        draw_curves(ax, each)
-    draw_curves(ax, [(label, pooled)], colours=[contrast(ax.get_facecolor())], linewidth=2.0, diagonal=len(names) == 1)
+        draw_curves(ax, [(one.label, one.bins) for one in each])
+        for one, colour in zip(each, COLOURS, strict=False):
+            ax.vlines(*one.interval(), color=(colour, 0.35), linewidth=1.0)
+    ink = contrast(ax.get_facecolor())
+    ax.fill_between(*pooled.interval(), color=(ink, 0.13), linewidth=0, zorder=1.5, label="95 % interval")
+    draw_curves(ax, [(pooled.label, pooled.bins)], colours=[ink], linewidth=2.0, diagonal=len(names) == 1)
     legend: Any = ax.get_legend()
     if new_figure:  # place the legend beside the curves
         legend.set_loc("upper left")
@@ -117,6 +113,56 @@ def plot_calibration(
     if title:
         set_title(ax, title)
     return ax
+
+
+class _Curve(NamedTuple):
+    """A line of the plot: its label, its bins and the limits of the accuracy in each bin."""
+
+    label: str
+    bins: Reliability
+    lower: Floats
+    upper: Floats
+
+    def interval(self) -> tuple[Floats, Floats, Floats]:
+        """Return confidence, lower and upper limit of the accuracy, of the bins that are not empty."""
+        filled = self.bins.weight > 0
+        return self.bins.confidence[filled], self.lower[filled], self.upper[filled]
+
+
+class _HeldOut(NamedTuple):
+    """Codes of the true states, marginal probabilities and weights of held-out rows, and the number of bins."""
+
+    truth: Codes
+    proba: list[Floats]
+    weights: Floats
+    n_bins: int
+
+    def curve(self, name: str, variables: Sequence[int]) -> _Curve:
+        marginals = [self.proba[k] for k in variables]
+        data = self.truth[:, list(variables)], marginals, [range(each.shape[1]) for each in marginals]
+        options: dict[str, Any] = {"n_bins": self.n_bins, "sample_weight": self.weights}
+        bins = reliability(*data, **options)
+        limits = wilson_interval(bins.accuracy, effective_rows(marginals, self.n_bins, self.weights))
+        # The number comes first because matplotlib hides labels that begin with an underscore, as a name may.
+        return _Curve(f"{expected_calibration_error(*data, **options):.3f}  {name}", bins, *limits)
+
+
+def _draw_shares(ax: Axes, weight: Floats) -> None:
+    """Draw the share of all predictions in each bin as bars."""
+    edges = np.linspace(0, 1, len(weight) + 1)
+    look = {"color": (GREY, 0.15), "edgecolor": ax.get_facecolor(), "zorder": 0}
+    ax.bar(edges[:-1], weight, np.diff(edges), align="edge", label="share of all predictions", **look)
+
+
+def wilson_interval(share: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Return Wilson's interval of binomial proportions, of `n` trials each; n may be a fraction, and 0."""
+    from scipy.stats import norm
+
+    z = norm.isf((1 - level) / 2)
+    some = np.where(n > 0, n, 1.0)
+    middle = (share + z**2 / (2 * some)) / (1 + z**2 / some)
+    half = z / (1 + z**2 / some) * np.sqrt(share * (1 - share) / some + z**2 / (4 * some**2))
+    return np.where(n > 0, middle - half, 0.0).clip(0, 1), np.where(n > 0, middle + half, 1.0).clip(0, 1)
 
 
 def draw_curves(

@@ -7,9 +7,9 @@ mathematics. The font is matplotlib's own; characters missing from it, such as C
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmdc._support.extras import require
@@ -33,21 +33,50 @@ _LARGEST_SCALE = 1.4
 _LEGEND_SIZE, _LEGEND_ROW, _LEGEND_GAP = 8.5, 17.0, 12.0
 _SAMPLE_WIDTH, _SAMPLE_GAP, _ENTRY_GAP = 22.0, 5.0, 15.0
 _NOTE_LENGTH = 52
+_SEPARATORS = "_-./,;:"
 
 
 # Text ------------------------------------------------------------------------------------------------------------
 
 
 def lines_of(name: Any, length: int = 16) -> list[str]:
-    """Break a long name into lines at its separators; nothing is cut off."""
+    """Break a long name into lines between its words; nothing is cut off, and no word is broken.
+
+    Words end at spaces, underscores, hyphens and other separators; a longer one also where its case changes
+    (camelCase). Numbers such as 1.5 and dates stay whole.
+    """
     lines = []
     for part in str(name).splitlines() or [""]:
         lines.append("")
-        for piece in re.findall(r"[^\s_.\-/]*[\s_.\-/]*", printable(part)):
-            if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > length:
-                lines.append("")
-            lines[-1] += piece
+        for word in _pieces(printable(part), _ends_word):
+            for piece in _pieces(word, _changes_case) if len(word.rstrip()) > length else [word]:
+                if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > length:
+                    lines.append("")
+                lines[-1] += piece
     return [line.strip() for line in lines]
+
+
+def _pieces(text: str, is_break: Callable[[str, int], bool]) -> list[str]:
+    """Split a text before each index at which `is_break` is true."""
+    cuts = [0, *(i for i in range(1, len(text)) if is_break(text, i)), len(text)]
+    return [text[start:stop] for start, stop in pairwise(cuts)]
+
+
+def _ends_word(text: str, i: int) -> bool:
+    """Return whether a word, with the separators that follow it, ends before index i."""
+    last, following = text[i - 1], text[i]
+    if following.isspace() or following in _SEPARATORS:
+        return False
+    if last.isspace():
+        return True
+    before = text[i - 2] if i > 1 else " "  # the hyphen of " -5" belongs to the number
+    return last in _SEPARATORS and not before.isspace() and not (before.isdigit() and following.isdigit())
+
+
+def _changes_case(text: str, i: int) -> bool:
+    """Return whether a word of camelCase starts at index i: R in HTTPRequest, C in bodyCount."""
+    last, first, second = text[i - 1], text[i], text[i + 1 : i + 2]
+    return first.isupper() and (last.islower() or last.isdigit() or (last.isupper() and second.islower()))
 
 
 def printable(text: str) -> str:
@@ -160,7 +189,8 @@ class Legend:
         room = max(width, 270.0)
         for entry in entries:
             if entry.draw is None:
-                self.rows.extend([Entry(line)] for line in textwrap.wrap(printable(entry.label), _NOTE_LENGTH))
+                note = textwrap.wrap(printable(entry.label), _NOTE_LENGTH, break_long_words=False)
+                self.rows.extend([Entry(line)] for line in note)
             elif self.rows and self.rows[-1][-1].draw and self._width([*self.rows[-1], entry]) <= room:
                 self.rows[-1].append(entry)
             else:

@@ -33,8 +33,10 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
     networkx.DiGraph
         All nodes and edges of all graphs, for `draw_graph` and `write_graph`. Edges have the attributes ``confidence``,
         the share of the models with this edge in this direction; ``strength``, the mean arc strength over those models
-        that have one; and ``conditioning``, which is "mixed" if the models differ. The graph has the attribute
-        ``n_models``. If models disagree about a direction, both edges are present, so the graph may have cycles.
+        that have one; ``conditioning``, which is "mixed" if the models differ; and ``determined``, if the models have
+        it: False if no model has the opposite edge and most of them do not determine the direction. The graph has the
+        attribute ``n_models``. If models disagree about a direction, both edges are present, so the graph may have
+        cycles.
 
     Examples
     --------
@@ -72,6 +74,8 @@ def consensus_graph(models: Iterable[Any]) -> nx.DiGraph:
             union.edges[edge]["strength"] = fmean(strengths)
         if kinds := {data["conditioning"] for data in each if "conditioning" in data}:
             union.edges[edge]["conditioning"] = kinds.pop() if len(kinds) == 1 else "mixed"
+        if given := [bool(data["determined"]) for data in each if "determined" in data]:
+            union.edges[edge]["determined"] = edge[::-1] in found or 2 * sum(given) >= len(given)
     return union
 
 

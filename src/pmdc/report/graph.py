@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,9 @@ from pmdc.report.canvas import (
     LINE_HEIGHT,
     Entry,
     Legend,
-    Sampler,
     add_shape,
     add_text,
     gid,
-    line_sample,
     lines_of,
     paper,
     prepare,
@@ -26,6 +23,8 @@ from pmdc.report.canvas import (
     text_width,
 )
 from pmdc.report.layout import PORT_GAP, Box, Edge, Floats, Layout, Node, layered_layout, sample_route, upward_edges
+from pmdc.report.selection import KINDS, MAX_ARCS, strongest_arcs
+from pmdc.report.strokes import EDGE_COLOURS, Strokes, add_arrow
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -35,58 +34,55 @@ if TYPE_CHECKING:
 # Lengths are in points (at scale 1).
 _PADDING = (9.0, 6.0)
 _CORNER = 6.0
-_LINE_WIDTHS = (0.6, 3.0)
-_PLAIN_WIDTH = 1.2
-_HEAD = (7.0, 2.9)
-"""Length and half the width of an arrow head; wider lines have larger heads."""
 _LABEL_SIZE = 7.0
-_MIN_OPACITY = 0.2
 
 # Border and fill.
-KIND_COLOURS = {"class": ("#0072b2", "#e3f0f8"), "discrete": ("#c26f00", "#fdf0d5")}
-EDGE_COLOURS = {"class": "#4d4d4d", "discrete": "#c26f00"}
-_KINDS = {"class": "class variable", "discrete": "discrete feature"}
-_DASHES = {"partition": (), "input": (5.0, 3.0), "block": (1.5, 1.5), "mixed": (7.0, 2.0, 2.0, 2.0)}
-"""Lengths of dashes and gaps."""
-_CONDITIONING = {
-    "partition": "parent partitions the rows",
-    "input": "parent is an input",
-    "block": "members of a block",
-    "mixed": "differs between the models",
+KIND_COLOURS = {
+    "class": ("#0072b2", "#e3f0f8"),
+    "discrete": ("#c26f00", "#fdf0d5"),
+    "continuous": ("#009e73", "#e2f3ee"),
 }
-_UNKNOWN_DASHES = (1.2, 2.0)
 
 _Spot = tuple[float, float, float, float]
 """Left, bottom, width and height of a rectangle."""
 
 
-def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Draw a graph over class variables and discrete features, parents above children.
+def draw_graph(
+    graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None = None, max_arcs: int | None = MAX_ARCS
+) -> Axes:
+    """Draw a graph over class variables and features, parents above children.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        Such as ``graph_`` of a `GBNC` or the result of `consensus_graph`. These attributes are drawn, and explained in
-        a legend:
+        Such as ``graph_`` of a `GBNC` or the result of `consensus_graph` or `feature_graph`. These attributes are
+        drawn, and explained in a legend:
 
-        - ``kind`` of a node: "class" (the default) is a rounded box, "discrete" a hexagon.
+        - ``kind`` of a node: "class" (the default) is a rounded box, "discrete" a hexagon, "continuous" an oval.
         - ``strength`` of an edge: its arc strength, shown by the width of the line. If only some edges have one, the
           others are dotted.
+        - ``determined`` of an edge: if it is False, the data do not determine its direction, and it has no arrow head.
         - ``conditioning`` of an edge, if edges differ: "partition" is a solid line, "input" is dashed, "block" has
           short dashes, "mixed" is dash-dotted.
         - ``confidence`` of an edge: shown by the opacity of the line, and as a percentage if there is room. An edge
           that closes a cycle with more confident ones points upwards.
+        - ``importance`` of an edge from a feature: a number at the edge if there is room; the edge is thin and dotted
+          unless it is part of the learned graph.
         - ``note`` of the graph: a sentence below.
     ax : matplotlib Axes, optional
         The axes to draw in; by default a new figure of fitting size.
     title : str, optional
         The title above the graph.
+    max_arcs : int, default=40
+        Draw this many arcs, the strongest (by confidence, if edges have it, then by strength), and as many of those
+        that show importance; the others are counted below the graph, with the nodes that have no other arcs. None draws
+        all arcs, and so does a graph whose edges have neither strength nor confidence.
 
     Returns
     -------
     matplotlib Axes
         The shapes have gids, which are kept in SVG files: "node:<name>", "text:<name>", "edge:<parent>:<child>",
-        "head:<parent>:<child>", "confidence:<parent>:<child>".
+        "head:<parent>:<child>", "label:<parent>:<child>".
 
     Examples
     --------
@@ -97,18 +93,22 @@ def draw_graph(graph: nx.DiGraph, ax: Axes | None = None, *, title: str | None =
     >>> ax = draw_graph(graph, title="What the vote depends on")
     >>> ax.figure.savefig("graph.png")  # doctest: +SKIP
     """
-    return draw_in(graph, ax, title, pyplot_figure)
+    return draw_in(graph, ax, title, pyplot_figure, max_arcs)
 
 
-def draw_in(graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any) -> Axes:
+def draw_in(
+    graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any, max_arcs: int | None = MAX_ARCS
+) -> Axes:
     """Draw a graph as `draw_graph` does; without `ax`, in a new figure made by the function `figure`."""
     require("matplotlib.patches")
+    graph, caption = strongest_arcs(graph, max_arcs)
     kinds = {node: _kind(node, attributes) for node, attributes in graph.nodes(data=True)}
     lines = {node: lines_of(node) for node in graph}
     room = _arrows(graph)
     layout = layered_layout(graph, {node: _box_size(lines[node], kinds[node], room[node]) for node in graph})
     strokes = Strokes(graph)
-    legend = Legend([*_kind_entries(kinds), *strokes.entries(), *_notes(graph)], layout.width)
+    notes = [Entry(text) for text in (caption, graph.graph.get("note")) if text]
+    legend = Legend([*_kind_entries(kinds), *strokes.entries(), *notes], layout.width)
     ax, scale = prepare(ax, layout.width, layout.height, legend, title, figure)
     for edge, route in layout.routes.items():
         add_arrow(ax, edge, route, scale, EDGE_COLOURS[kinds[edge[0]]], **strokes.style(edge))
@@ -117,11 +117,11 @@ def draw_in(graph: nx.DiGraph, ax: Axes | None, title: str | None, figure: Any) 
         outline = node_outline(box, kinds[node])
         add_shape(ax, gid("node", node), outline, fc=inside, ec=border, linewidth=1.3 * scale, zorder=2)
         add_text(ax, gid("text", node), lines[node], box.x, box.y)
-    for edge, (label, place) in _confidence_labels(graph, layout).items():
+    for edge, (label, place) in _labels(graph, layout).items():
         left, bottom, width, height = place
         add_shape(ax, gid("behind", *edge), rectangle(*place), fc=paper(ax), linewidth=0, zorder=1.5)
         middle = left + width / 2, bottom + height / 2
-        add_text(ax, gid("confidence", *edge), [label], *middle, _LABEL_SIZE, colour=EDGE_COLOURS[kinds[edge[0]]])
+        add_text(ax, gid("label", *edge), [label], *middle, _LABEL_SIZE, colour=EDGE_COLOURS[kinds[edge[0]]])
     legend.draw(ax, layout.width / 2, 0.0, scale)
     return ax
 
@@ -151,17 +151,18 @@ def _box_size(lines: list[str], kind: str, n_arrows: int) -> tuple[float, float]
     """Return the width and height of a box, with room for the text and the arrows."""
     width = max(*map(text_width, lines), PORT_GAP * n_arrows) + 2 * _PADDING[0]
     height = LINE_HEIGHT * FONT_SIZE * len(lines) + 2 * _PADDING[1]
-    if kind == "discrete":
+    if kind != "class":
         width += _CORNER
     return max(width, 1.6 * height), height
 
 
 def node_outline(box: Box, kind: str, corner: float = _CORNER) -> Path:
-    """Return the outline of a node: a rounded box for a class variable, a hexagon for a discrete feature."""
+    """Return the outline of a node: a rounded box, a hexagon for a discrete, an oval for a continuous feature."""
     from matplotlib.patches import BoxStyle
     from matplotlib.path import Path
 
-    if kind == "class":
+    if kind != "discrete":
+        corner = box.height / 2 if kind == "continuous" else corner
         return BoxStyle.Round(pad=0, rounding_size=corner)(box.left, box.bottom, box.width, box.height, 1)
     left, right = box.left + corner, box.right - corner
     corners = [(box.left, box.y), (left, box.top), (right, box.top)]
@@ -169,125 +170,25 @@ def node_outline(box: Box, kind: str, corner: float = _CORNER) -> Path:
     return Path([*corners, corners[0]], closed=True)
 
 
-# Edges -----------------------------------------------------------------------------------------------------------
+# Labels ----------------------------------------------------------------------------------------------------------
 
 
-def add_arrow(
-    ax: Axes, edge: Edge, route: Any, scale: float, colour: str, width: float = _PLAIN_WIDTH, **style: Any
-) -> None:
-    """Draw a line along the route, and an arrow head at its end."""
-    from matplotlib.path import Path
-
-    length, half = ((0.8 + 0.2 * width) * side for side in _HEAD)
-    x, y = route[-1]
-    base = y + math.copysign(length, route[-2][1] - y)  # routes are vertical at their ends
-    line = [*route[:-2], (route[-2][0], route[-2][1] + base - y), (x, base)]
-    curve = Path(line, [Path.MOVETO] + [Path.CURVE4] * (len(line) - 1))
-    alpha = style.pop("alpha", 1.0)
-    add_shape(
-        ax,
-        gid("edge", *edge),
-        curve,
-        **style,
-        fc="none",
-        ec=colour,
-        alpha=alpha,
-        linewidth=scale * width,
-        capstyle="butt",
-        zorder=1,
-    )
-    head = Path([(x - half, base), (x + half, base), (x, y), (x - half, base)], closed=True)
-    add_shape(ax, gid("head", *edge), head, fc=colour, alpha=alpha, linewidth=0, zorder=1)
+def _label_texts(graph: nx.DiGraph) -> dict[Edge, str]:
+    """Return the label of each edge that has one, the most important first."""
+    texts = {}
+    for attribute, form in (("confidence", lambda share: f"{100 * share:.0f} %"), ("importance", "+{:.2g}".format)):
+        values = {(a, b): float(d[attribute]) for a, b, d in graph.edges(data=True) if attribute in d}
+        texts.update({edge: form(values[edge]) for edge in sorted(values, key=lambda edge: -values[edge])})
+    return texts
 
 
-class Strokes:
-    """Line styles of the edges of a graph, and their legend."""
-
-    def __init__(self, graph: nx.DiGraph):
-        data: dict[Edge, Mapping[str, Any]] = {(a, b): given for a, b, given in graph.edges(data=True)}
-        strengths = {edge: float(d.get("strength", math.nan)) for edge, d in data.items()}
-        self.strengths = {edge: max(strength, 0.0) for edge, strength in strengths.items() if math.isfinite(strength)}
-        self.greatest = max(self.strengths.values(), default=0.0)
-        kinds = {edge: str(d["conditioning"]) for edge, d in data.items() if d.get("conditioning") in _CONDITIONING}
-        self.conditioning = kinds if len(set(kinds.values())) > 1 else {}
-        self.confidence = {edge: float(d["confidence"]) for edge, d in data.items() if "confidence" in d}
-        self.unknown = {edge for edge in data if self.greatest and edge not in self.strengths}
-        self.n_models = graph.graph.get("n_models")
-
-    def style(self, edge: Edge) -> dict[str, Any]:
-        width = _PLAIN_WIDTH
-        if self.greatest and edge in self.strengths:
-            thinnest, widest = _LINE_WIDTHS
-            width = thinnest + (widest - thinnest) * self.strengths[edge] / self.greatest
-        dashes = _UNKNOWN_DASHES if edge in self.unknown else _DASHES[self.conditioning.get(edge, "partition")]
-        return {"width": width, "linestyle": _linestyle(dashes, width), "alpha": _opacity(self.confidence.get(edge))}
-
-    def entries(self) -> list[Entry]:
-        ink = EDGE_COLOURS["class"]
-        entries = []
-        if self.greatest:
-            entries.append(
-                Entry(
-                    f"{'mean ' if self.n_models else ''}arc strength (score lost without the edge), "
-                    f"0 to {_number(self.greatest)}",
-                    shape_sample(_wedge, fc=ink, ec=ink, linewidth=0),
-                )
-            )
-        if self.unknown:
-            dotted = _linestyle(_UNKNOWN_DASHES, _PLAIN_WIDTH)
-            entries.append(Entry("arc strength unknown", line_sample(ec=ink, linestyle=dotted, width=_PLAIN_WIDTH)))
-        for kind, meaning in _CONDITIONING.items():
-            if kind in self.conditioning.values():
-                entries.append(Entry(meaning, line_sample(ec=ink, linestyle=_linestyle(_DASHES[kind], 1.4))))
-        if self.confidence:
-            models = "models" if self.n_models is None else f"{self.n_models} models"
-            entries.append(Entry(f"share of the {models} with this edge", _fading(ink)))
-        return entries
-
-
-def _linestyle(dashes: tuple[float, ...], width: float) -> Any:
-    """Return a matplotlib line style; `dashes` are in points, not in widths of the line."""
-    return (0, tuple(length / width for length in dashes)) if dashes else "solid"
-
-
-def _opacity(confidence: float | None) -> float:
-    return 1.0 if confidence is None else _MIN_OPACITY + (1 - _MIN_OPACITY) * min(max(confidence, 0.0), 1.0)
-
-
-def _number(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def _wedge(x: float, y: float, width: float) -> Path:
-    from matplotlib.path import Path
-
-    thin, wide = (w / 2 for w in _LINE_WIDTHS)
-    corners = [(x, y - thin), (x + width, y - wide), (x + width, y + wide), (x, y + thin)]
-    return Path([*corners, corners[0]], closed=True)
-
-
-def _fading(ink: str) -> Sampler:
-    """Return a sampler that draws a line in three pieces of increasing opacity."""
-
-    def draw(ax: Axes, x: float, y: float, scale: float) -> None:
-        from matplotlib.path import Path
-
-        for i, share in enumerate((0.0, 0.5, 1.0)):
-            piece = Path([(x + 7.5 * i, y), (x + 7.5 * i + 6.5, y)])
-            add_shape(ax, "sample", piece, ec=ink, fc="none", linewidth=2 * scale, alpha=_opacity(share), zorder=2)
-
-    return draw
-
-
-def _confidence_labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, _Spot]]:
-    """Return the percentage of each edge and a free rectangle for it on or beside the edge, if there is one."""
-    shares = {(a, b): float(d["confidence"]) for a, b, d in graph.edges(data=True) if "confidence" in d}
+def _labels(graph: nx.DiGraph, layout: Layout) -> dict[Edge, tuple[str, _Spot]]:
+    """Return the label of each edge and a free rectangle for it on or beside the edge, if there is one."""
     points = {edge: sample_route(route) for edge, route in layout.routes.items()}
     boxes = [(box.left, box.bottom, box.width, box.height) for box in layout.boxes.values()]
     labels: dict[Edge, tuple[str, _Spot]] = {}
     height = 1.3 * _LABEL_SIZE
-    for edge in sorted(shares, key=lambda edge: -shares[edge]):
-        label = f"{100 * shares[edge]:.0f} %"
+    for edge, label in _label_texts(graph).items():
         width = text_width(label, _LABEL_SIZE) + 2
         own = points[edge]
         middle_first = own[sorted(range(len(own)), key=lambda i: abs(i - len(own) / 2))]
@@ -325,7 +226,9 @@ def _kind_entries(kinds: Mapping[Node, str]) -> list[Entry]:
     if len(set(kinds.values())) < 2:
         return []
     entries = []
-    for kind, meaning in _KINDS.items():
+    for kind, meaning in KINDS.items():
+        if kind not in kinds.values():
+            continue
         border, inside = KIND_COLOURS[kind]
 
         def make(x: float, y: float, width: float, kind: str = kind) -> Path:
@@ -333,7 +236,3 @@ def _kind_entries(kinds: Mapping[Node, str]) -> list[Entry]:
 
         entries.append(Entry(meaning, shape_sample(make, fc=inside, ec=border)))
     return entries
-
-
-def _notes(graph: nx.DiGraph) -> list[Entry]:
-    return [Entry(str(graph.graph["note"]))] if graph.graph.get("note") else []

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc.report.canvas import FONT, LINE_HEIGHT, figure_of, plain_figure, text_width
+from pmdc.report.selection import MAX_ARCS, strongest_arcs
+from pmdc.report.strokes import is_undetermined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 150_000
 """A longer picture is replaced by a table."""
 _MAX_NODES = 80
-"""A graph with more nodes is shown as a table."""
+"""A graph of which more nodes would be drawn is shown as a table."""
 _MAX_LINES = 200
 _N_ROWS = 10
 
@@ -40,7 +42,7 @@ def model_html(model: Any) -> str:
     except ValueError:  # NotFittedError is a ValueError
         return ""
     picture = None
-    if _has_matplotlib() and len(graph) <= _MAX_NODES:
+    if _has_matplotlib() and len(strongest_arcs(graph, MAX_ARCS).graph) <= _MAX_NODES:
         from pmdc.report.graph import draw_in
 
         picture = _inline(partial(draw_in, graph, None, None, plain_figure))
@@ -162,7 +164,8 @@ def _parents_table(graph: Any) -> str:
             parents = []
             for parent, _, data in graph.in_edges(node, data=True):
                 strength = f"{data['strength']:.3g}" if "strength" in data else ""
-                details = ", ".join(word for word in (data.get("conditioning", ""), strength) if word)
+                open_direction = "direction not determined" if is_undetermined(data) else ""
+                details = ", ".join(word for word in (data.get("conditioning", ""), strength, open_direction) if word)
                 parents.append(f"{parent} ({details})" if details else str(parent))
             rows.append([str(node), ", ".join(parents) or "none"])
     note = f"<p>{escape(str(graph.graph['note']))}</p>" if graph.graph.get("note") else ""

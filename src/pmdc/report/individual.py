@@ -23,8 +23,9 @@ from pmdc.report.canvas import (
     shape_sample,
     text_width,
 )
-from pmdc.report.graph import EDGE_COLOURS, KIND_COLOURS, add_arrow, node_outline
+from pmdc.report.graph import KIND_COLOURS, node_outline
 from pmdc.report.layout import PORT_GAP, Box, layered_layout
+from pmdc.report.strokes import EDGE_COLOURS, add_arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -33,6 +33,8 @@ PORT_GAP = 9.0
 """Distance between two arrow heads on a box, if the box is wide enough."""
 _CLEARANCE = 5.0
 """Minimum distance between a smoothed edge and the boxes it passes."""
+_SAME_HEIGHT = 1e-6
+"""Heights that differ by less are equal."""
 _MAX_SWEEPS, _MAX_EXCHANGES = 12, 6
 """Iterations of the search for an order with few crossings."""
 
@@ -444,7 +446,8 @@ def _curve(stops: Sequence[tuple[float, float]]) -> Floats:
 
     The curve is monotone between two stops, and vertical at its ends and where it changes direction.
     """
-    stops = [stop for i, stop in enumerate(stops) if i == 0 or stop[1] != stops[i - 1][1]]
+    # A box as high as its layer ends where the layer ends, up to rounding: this is one stop, not two.
+    stops = [stop for i, stop in enumerate(stops) if i == 0 or abs(stop[1] - stops[i - 1][1]) > _SAME_HEIGHT]
     pieces = [(x1 - x0) / (y1 - y0) for (x0, y0), (x1, y1) in pairwise(stops)]
     # The harmonic mean of the slopes on both sides, as in monotone cubic interpolation.
     inner = [2 * a * b / (a + b) if a * b > 0 else 0.0 for a, b in pairwise(pieces)]
