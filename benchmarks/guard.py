@@ -34,7 +34,7 @@ def null_table(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, pd.DataF
     if rng.random() < 0.5:
         noise["date"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 60, size=n), unit="D")
     if rng.random() < 0.5:
-        noise["id"] = [f"id{i:05}" for i in rng.permutation(n)]
+        noise["id"] = rng.permutation(n)
     Y = pd.DataFrame(index=X.index)
     for k in range(int(rng.integers(2, 6))):
         states = int(rng.choice([2, 2, 3, 4, 6, 12, 40, 150], p=[0.2, 0.2, 0.2, 0.15, 0.1, 0.05, 0.05, 0.05]))
