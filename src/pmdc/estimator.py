@@ -6,6 +6,7 @@ A subclass learns from numbers and codes (`_learn`) and returns the distribution
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     # For subclasses to define --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, rows: TrainingRows) -> None:
-        """Learn from the rows of positive weight and set the fitted attributes."""
+    def _learn(self, rows: TrainingRows, started: float) -> None:
+        """Learn from the rows of positive weight and set the fitted attributes; `fit` has started at this moment."""
 
     @abstractmethod
     def _distribution(self, features: Features) -> BaseDistribution:
@@ -108,7 +109,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         before = dict(self.__dict__)
         try:
-            self._learn(self._read_training(X, y, sample_weight))
+            started = time.monotonic()
+            self._learn(self._read_training(X, y, sample_weight), started)
             return self
         except BaseException:  # a failed fit leaves the classifier unchanged
             self.__dict__.clear()

@@ -70,6 +70,9 @@ class FamilyScoring:
 
     def run(self) -> ScoredFamilies:
         """Score the families of all class variables."""
+        least = [(rule.child, self._least(rule)) for rule in self.settings.rules]
+        if self.scorer.deadline.exists:
+            self.scorer.score_always(least)  # so that there is a model, however little time is left
         rules, limits = self._restrict()
         if self._partition:
             scored = self._score_partitions(rules, limits)
@@ -77,9 +80,26 @@ class FamilyScoring:
             both, beyond = self.settings.conditioning == "auto", self.settings.max_parents > 0
             ranking = self.scorer.fitter.ranking
             scored = FamilySearch(rules, self.settings.rules, self, both, beyond, ranking, self.settings.log).run()
+        for (child, family), table in zip(least, scored.tables, strict=True):
+            if not table:
+                table[family] = self.scorer.score([(child, family)])[child, family]
         tables = [in_order(table) for table in scored.tables]
         accepted = [self.accepted(child, table, scored.discarded[child]) for child, table in enumerate(tables)]
+        if self.scorer.stopped:
+            self._record_cut(tables)
         return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
+
+    def _least(self, rule: ParentRules) -> Family:
+        """Return the family of the required parents alone."""
+        return rule.least().divide_by(*rule.required) if self._partition else rule.least()
+
+    def _record_cut(self, tables: Sequence[FamilyTable]) -> None:
+        """Record that families were not scored because the time was up."""
+        deadline, n_classes = self.settings.deadline, len(tables)
+        if any(family.classes(n_classes) for table in tables for family in table):
+            deadline.cut(f"the scores of further parent sets ({sum(map(len, tables))} families were scored)")
+        else:
+            deadline.cut("the scores of class variables as parents: the class variables are independent given x")
 
     @property
     def _z(self) -> float:
@@ -104,6 +124,9 @@ class FamilyScoring:
             return False
         return bound >= -self.scorer.penalty(child, family)
 
+    def out_of_time(self) -> bool:
+        return self.scorer.out_of_time()
+
     def affordable(self, child: int, family: Family) -> bool:
         sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.settings.rules))
         return len(classes) <= self.settings.max_parents or math.prod(sizes[p] for p in (child, *classes)) <= MAX_CELLS
@@ -122,7 +145,7 @@ class FamilyScoring:
         prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
             limits.append("the parent sets kept by prune='definition'")
-        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log)
+        tables = score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log, self.out_of_time)
         return Scored(tables, [set() for _ in tables])
 
     def _restrict(self) -> tuple[list[ParentRules], list[str]]:
@@ -163,9 +186,11 @@ class FamilyScoring:
 
     def _exact_over(self, tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable]) -> list[str]:
         scored, left = sum(map(len, tables)), sum(map(len, accepted))
+        until = f" until time_budget={self.settings.deadline.budget:g} ran out" if self.scorer.stopped else ""
         if self.settings.guard and left < scored:
-            return [f"the {left} of {scored} families accepted by guard={self.settings.guard:g}"]
-        return [] if self._partition else [f"the {scored} families scored"]
+            also = f" and scored{until}" if until else ""
+            return [f"the {left} of {scored} families accepted by guard={self.settings.guard:g}{also}"]
+        return [] if self._partition and not until else [f"the {scored} families scored{until}"]
 
 
 def plan(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> Plan:

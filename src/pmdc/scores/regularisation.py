@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pmdc._support.arrays import Floats
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, Task
 from pmdc.candidates.rules import ParentRules, with_parent
@@ -16,6 +18,9 @@ from pmdc.scores.fitter import Fitter
 from pmdc.scores.scorer import Parallel
 from pmdc.scores.shrinkage import floor, shrink, uniform
 
+DEFAULT_C = 1.0
+"""C of a class variable for which there was no time to choose one; scikit-learn's default."""
+
 
 def choose_C(
     fitter: Fitter,
@@ -24,25 +29,31 @@ def choose_C(
     evaluator: Evaluator,
     parallel: Parallel,
     shrunk: bool,
+    deadline: Deadline = NEVER,
 ) -> tuple[tuple[float, float] | None, ...]:
     """Choose two values of C for each class variable whose learner has ``C="auto"``; None for others.
 
     The first is for models without class variables as parents: of the family with all discrete features as inputs and
     the one with none, the better with its own C decides. The second is for models with class variables as parents: the
     most informative class variable is added to that family, as an input and as a partition, and the better decides.
+    After the deadline, the best of the values tried so far is taken, or `DEFAULT_C` for a class variable without any.
     """
 
     def best(tasks: Sequence[Task], fitter: Fitter) -> dict[int, tuple[float, float, Family]]:
         """Return for each class variable the best score, its C and its family."""
         found: dict[int, tuple[float, float, Family]] = {}
-        for (child, family), (score, C) in zip(tasks, parallel(_choose, tasks, fitter, evaluator, shrunk), strict=True):
+        answers = parallel(_choose, tasks, fitter, evaluator, shrunk, deadline, deadline=deadline)
+        if len(answers) < len(tasks) or deadline.passed():
+            deadline.cut("the choice of C")
+        for (child, family), (score, C) in zip(tasks, answers, strict=False):
             if child not in found or score > found[child][0]:
                 found[child] = score, C, family
         return found
 
     tell_phase("choosing the regularisation of the local models")
     every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
-    alone = best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
+    alone = {rule.child: (-math.inf, DEFAULT_C, rule.without_classes(conditioning)[-1]) for rule in rules}
+    alone |= best([(rule.child, family) for rule in rules for family in rule.without_classes(conditioning)], fitter)
     fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
     tasks: list[Task] = []
     for rule in rules:
@@ -61,7 +72,7 @@ def chooses_C(learner: LocalLearner) -> bool:
     return isinstance(learner, Regularised) and learner.auto
 
 
-def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
+def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool, deadline: Deadline) -> tuple[float, float]:
     """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
     learner, weights = fitter.learners[child], fitter.sample_weight
@@ -76,4 +87,4 @@ def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> t
         rows, start = evaluator(fitter, learner.with_C(C), child, family, start)
         return shrink(rows, towards, weights)[0] if shrunk else floor(rows, towards), start
 
-    return best_C(held_out, weights, fitter.origin)
+    return best_C(held_out, weights, fitter.origin, deadline)
