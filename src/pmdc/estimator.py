@@ -6,7 +6,6 @@ A subclass learns from numbers and codes (`_learn`) and returns the distribution
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count, shorten
+from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
@@ -109,7 +109,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         before = dict(self.__dict__)
         try:
-            started = time.monotonic()
+            started = now()
             self._learn(self._read_training(X, y, sample_weight), started)
             return self
         except BaseException:  # a failed fit leaves the classifier unchanged

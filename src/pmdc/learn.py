@@ -107,6 +107,8 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
     """Learn a network from prepared rows, whose class variables are the blocks."""
     write = settings.log if settings.verbose else None
     deadline = settings.deadline
+    if deadline.exists:
+        settings.log(deadline.note())
     fits, experts = None, None
     if any(settings.recipes):
         with workers(settings.n_jobs, write) as parallel:

@@ -16,7 +16,8 @@ from pmdc._support import parallel
 from pmdc._support.parallel import workers
 from pmdc.datasets import make_network
 from pmdc.experts.features import log_features
-from pmdc.experts.out_of_fold import SMOOTHING, ExpertFits, expert_folds, fit_experts
+from pmdc.experts.jobs import expert_folds
+from pmdc.experts.out_of_fold import SMOOTHING, ExpertFits, fit_experts
 from pmdc.experts.plan import n_expert_folds, plan_experts
 from pmdc.experts.recipes import BoostingRecipe, ForestRecipe, LogisticRecipe, user_recipes
 from pmdc.metrics import joint_log_loss

@@ -12,6 +12,11 @@ from dataclasses import dataclass, field, replace
 from time import monotonic  # the same clock in all processes
 
 
+def now() -> float:
+    """Return the moment by the clock of deadlines."""
+    return monotonic()
+
+
 @dataclass(frozen=True)
 class Deadline:
     """A moment after which no work should begin, by default never.
@@ -32,7 +37,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, started: float) -> Deadline:
-        """Return the deadline of a fit that has started at this moment of the monotonic clock."""
+        """Return the deadline of a fit that has started at this moment (`now`)."""
         return cls(started + seconds, seconds)
 
     @property
@@ -42,14 +47,14 @@ class Deadline:
 
     def left(self) -> float:
         """Return the seconds left; negative after the deadline."""
-        return self.end - monotonic()
+        return self.end - now()
 
     def passed(self) -> bool:
         return self.left() <= 0
 
     def share(self, part: float) -> Deadline:
         """Return the deadline of a phase that may use this part of the time left."""
-        return replace(self, end=monotonic() + part * max(self.left(), 0.0)) if self.exists else self
+        return replace(self, end=now() + part * max(self.left(), 0.0)) if self.exists else self
 
     def cut(self, what: str) -> None:
         """Record that something was left out because the time was up."""
@@ -68,12 +73,12 @@ class Pace:
     """Tells before each of many similar jobs whether it would end in time, by how long those before it took."""
 
     def __init__(self, deadline: Deadline):
-        self.deadline, self.begin = deadline, monotonic()
+        self.deadline, self.begin = deadline, now()
         self.started = self.ended = 0
 
     def may_start(self) -> bool:
         """Count one more job as started unless it would end too late; the first may start if any time is left."""
-        each = (monotonic() - self.begin) / self.ended if self.ended else 0.0
+        each = (now() - self.begin) / self.ended if self.ended else 0.0
         in_time = self.begin + each * (self.started + 1) <= self.deadline.end and not self.deadline.passed()
         if in_time:
             self.start()

@@ -16,7 +16,8 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats, log_sum_exp
 from pmdc.experts.features import ConditionalExperts, Expert, log_features
-from pmdc.experts.out_of_fold import Candidate, ExpertFits, FittedExperts
+from pmdc.experts.jobs import Candidate
+from pmdc.experts.out_of_fold import ExpertFits, FittedExperts
 from pmdc.learners.inputs import one_hot
 
 MAX_CONFIGURATIONS = 64

@@ -167,10 +167,11 @@ class FamilyScoring:
         models = plan(rules, fitter.sizes, len(fitter.codes)).local_models
         many = "very many" if models is None else f"up to {models}"
         self.settings.log(f"{n_sets} parent sets with {many} local models")
-        if limit is None and (models is None or models > MANY_MODELS):
+        bounded = limit is not None or self.scorer.deadline.exists
+        if not bounded and (models is None or models > MANY_MODELS):
             warn_user(
                 f"{n_sets} parent sets with {many} local models will be fitted, which may take long. To reduce this, "
-                "lower max_parents or max_discrete_parents, or set max_candidates."
+                "lower max_parents or max_discrete_parents, or set max_candidates or time_budget."
             )
         return list(self.settings.rules), []
 
