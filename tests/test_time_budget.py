@@ -257,9 +257,9 @@ def test_progress_names_the_budget(clock, capsys):
         fit(estimator=GaussianNB(), time_budget=77.0, verbose=1)
     with watching(free):
         fit(estimator=GaussianNB())
-    assert any("77 s of the time budget left" in phase for phase in bounded.phases)
+    assert any("time budget: 77 s left" in phase for phase in bounded.phases)
     assert not any("budget" in phase for phase in free.phases)
-    assert "77 s of the time budget left" in capsys.readouterr().err
+    assert "time budget: 77 s left" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("budget", [0, -1.0, "soon", float("nan")])

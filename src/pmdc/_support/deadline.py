@@ -63,7 +63,7 @@ class Deadline:
 
     def note(self) -> str:
         """Return how much is left, for messages about progress; empty without a budget."""
-        return f"{max(self.left(), 0.0):.0f} s of the time budget left" if self.exists else ""
+        return f"time budget: {max(self.left(), 0.0):.0f} s left" if self.exists else ""
 
 
 NEVER = Deadline()

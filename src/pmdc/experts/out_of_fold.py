@@ -183,9 +183,8 @@ class ExpertFits:
         """
         lots: dict[Any, list[Candidate]] = {}
         for candidate in tried:
-            lots.setdefault((type(candidate.recipe), candidate.targets) if self.deadline.exists else 0, []).append(
-                candidate
-            )
+            key = (type(candidate.recipe), candidate.targets) if self.deadline.exists else None
+            lots.setdefault(key, []).append(candidate)
         kept: list[Candidate] = []
         cut: Counter[str] = Counter()
         done = 0
@@ -419,7 +418,7 @@ class ExpertFits:
             jobs.append(Job(recipe, c.targets, -1, self._seed(c, -1)))
         found = [(member,) for member in self.parallel(fit_member, jobs, self.data, deadline=self.deadline)]
         if len(found) < len(used):
-            self.deadline.cut(f"fits of {len(used) - len(found)} experts on all rows (their folds answer new rows)")
+            self.deadline.cut(f"fits on all rows of {len(used) - len(found)} of {len(used)} experts")
         return [*found, *(self._of_folds(candidate) for candidate in used[len(found) :])]
 
 
