@@ -54,8 +54,7 @@ def row(name: str, setting: str, budget: float | None) -> str:
         seconds = time.monotonic() - start
     left_out = [str(w.message).partition("cut short: ")[2].partition(". The model")[0] for w in caught]
     said = " ".join(filter(None, left_out)) or "-"
-    log_prob = model.predict_joint(X.iloc[test]).log_prob(Y.iloc[test])
-    loss = -float(np.mean(log_prob[np.isfinite(log_prob)]))
+    loss = -float(np.mean(model.predict_joint(X.iloc[test]).log_prob(Y.iloc[test])))
     over = "-" if budget is None else f"{max(0.0, seconds - budget):.1f}"
     n_sets = sum(map(len, model.scores_.values()))
     return (
