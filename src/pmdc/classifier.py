@@ -13,6 +13,9 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 from pmdc._support.checks import check_choice, check_count
+from pmdc._support.deadline import Deadline
+from pmdc._support.progress import noting
+from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
 from pmdc.candidates.family_search import CONDITIONING
 from pmdc.candidates.pruning import PRUNING
@@ -115,9 +118,16 @@ class GBNC(MultiDimensionalClassifier):
         The discrete columns of X. "from_dtype": categorical, string and boolean columns.
     search : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
         The algorithm of the structure search (`pmdc.search.find_structure`).
+    time_budget : float, default=None
+        Seconds of wall-clock time for the whole fit. What would end too late is not begun: further experts, further
+        parent sets, experts given the parents. One expert of each class variable and the best graph over the parent
+        sets scored so far are always fitted, however small the budget. If anything was left out, one warning says what,
+        and `structure_.status` says if parent sets were; the result then depends on the speed of the machine. Otherwise
+        the result is the same as without a budget. The first fit after an installation also compiles kernels, for some
+        seconds.
     time_limit : float, default=None
-        Seconds for the structure search. When it is reached, or after Ctrl-C, the best DAG so far is used with a
-        warning; `structure_` has the bound and the gap.
+        Seconds for the structure search alone, within `time_budget`. When it is reached, or after Ctrl-C, the best DAG
+        so far is used with a warning; `structure_` has the bound and the gap.
     gap : float, default=0.0
         The structure search may stop when the score is proved to be within this relative gap of the optimum.
     callback : callable, default=None
@@ -210,6 +220,7 @@ class GBNC(MultiDimensionalClassifier):
         max_candidates: int | None = None,
         discrete_features: Any = "from_dtype",
         search: str = "auto",
+        time_budget: float | None = None,
         time_limit: float | None = None,
         gap: float = 0.0,
         callback: Callable[[Structure], Any] | None = None,
@@ -236,6 +247,7 @@ class GBNC(MultiDimensionalClassifier):
         self.max_candidates = max_candidates
         self.discrete_features = discrete_features
         self.search = search
+        self.time_budget = time_budget
         self.time_limit = time_limit
         self.gap = gap
         self.callback = callback
@@ -300,9 +312,17 @@ class GBNC(MultiDimensionalClassifier):
             return plan(settings.rules, rows.sizes, len(rows))._replace(experts=experts)
         return Plan(sum(rule.classes_alone().count() for rule in settings.rules), None, experts)
 
-    def _learn(self, rows: TrainingRows) -> None:
-        blocks, settings, learned = learn_blocks(self, rows)
+    def _learn(self, rows: TrainingRows, started: float) -> None:
+        deadline = Deadline.after(check_time_limit(self.time_budget, "time_budget"), started)
+        with noting(deadline.note):
+            blocks, settings, learned = learn_blocks(self, rows, deadline)
         self._publish(blocks, settings.names, learned)
+        if deadline.cuts:
+            warn_user(
+                f"time_budget={deadline.budget:g} seconds were not enough for everything. Left out or cut short: "
+                f"{'; '.join(deadline.cuts)}. The model is the best found in that time. For more, raise time_budget "
+                "(pmdc fit: --time-limit)."
+            )
         settings.log(f"structure: {self.structure_}")
 
     def _publish(self, blocks: Blocks, names: Sequence[str], learned: LearnedNetwork) -> None:
@@ -355,6 +375,7 @@ class GBNC(MultiDimensionalClassifier):
             raise ValueError(f"cv={self.cv!r} must be a number of folds, a splitter or a list of (train, test) rows.")
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
+        check_time_limit(self.time_budget, "time_budget")
         check_time_limit(self.time_limit)
         check_gap(self.gap)
         check_callback(self.callback)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from pmdc._support.checks import shorten
+from pmdc._support.deadline import NEVER, Deadline, Pace
 from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks, proposed_blocks, read_blocks
 from pmdc.candidates.rules import ParentRules, parent_rules
@@ -34,29 +36,44 @@ to predict as one.
 Learned = tuple[Blocks, Settings, LearnedNetwork]
 
 
-def learn_blocks(model: GBNC, rows: TrainingRows) -> Learned:
+def learn_blocks(model: GBNC, rows: TrainingRows, deadline: Deadline = NEVER) -> Learned:
     """Learn the network of a classifier over the blocks that it asks for, or over those that gain most."""
     cv = _read_cv(model.cv)
     if model.blocks is None:
-        return _learn(model, rows, [], cv)
+        return _learn(model, rows, [], cv, deadline)
     if not isinstance(model.blocks, str):
         members = read_blocks(model.blocks, model.class_table_.names)
         _refuse_forbidden(model, members)
-        return _learn(model, rows, members, cv)
-    alone = best = _learn(model, rows, [], cv)
+        return _learn(model, rows, members, cv, deadline)
+    return _try_blocks(model, rows, cv, deadline)
+
+
+def _try_blocks(model: GBNC, rows: TrainingRows, cv: Any, deadline: Deadline) -> Learned:
+    """Learn the network without blocks, and with those that gain more than the guard, as far as the time allows."""
+    pace = Pace(deadline)
+    pace.start()
+    alone = best = _learn(model, rows, [], cv, deadline)
+    pace.stop()
     merged: set[int] = set()
     accepted: list[tuple[int, ...]] = []
     for proposed in proposed_blocks(rows.class_sizes, _arcs(alone)):
         if merged & set(proposed) or _forbidden(model, proposed) or _cyclic(model, [*accepted, proposed]):
             continue
-        trial = _learn(model, rows, [*accepted, proposed], cv, forests_only=[*accepted, proposed])
+        if not pace.may_start():
+            deadline.cut("blocks of class variables")
+            break
+        trial = _learn(model, rows, [*accepted, proposed], cv, deadline, forests_only=[*accepted, proposed])
+        pace.stop()
         gain = _gain(best, trial, rows)
         best[1].log(f"block {proposed}: gain {gain.value:.4g}, standard error {gain.standard_error:.3g}")
         if exceeds(gain, least_gain(model.guard)):
             best = trial
             accepted.append(proposed)
             merged |= set(proposed)
-    return _learn(model, rows, accepted, cv) if accepted else best
+    if accepted and not pace.may_start():
+        deadline.cut("further experts of the blocks, which have forests only")
+        return best
+    return _learn(model, rows, accepted, cv, deadline) if accepted else best
 
 
 def _learn(
@@ -64,11 +81,12 @@ def _learn(
     rows: TrainingRows,
     members: Sequence[tuple[int, ...]],
     cv: Any,
+    deadline: Deadline,
     forests_only: Sequence[tuple[int, ...]] = (),
 ) -> Learned:
     blocks = Blocks.of(members, rows)
     blocks.check_names(model.class_table_.names, model.feature_table_.discrete_names)
-    settings = configure(model, rows, blocks, cv, forests_only)
+    settings = replace(configure(model, rows, blocks, cv, forests_only), deadline=deadline)
     return blocks, settings, learn_network(blocks.merge(rows), settings, blocks)
 
 
@@ -169,7 +187,7 @@ def configure(
                 "features themselves. Give other folds, or experts=None."
             )
             experts, recipes = [None] * len(experts), [[] for _ in recipes]
-    own = ("rules", "names", "estimators", "recipes", "n_folds", "refit", "fold", "cv")
+    own = ("rules", "names", "estimators", "recipes", "n_folds", "refit", "fold", "deadline", "cv")
     settings = Settings(
         rules=_rules(model, blocks, experts),
         names=[*blocks.names(model.class_table_.names), *model.feature_table_.discrete_names],
@@ -178,6 +196,7 @@ def configure(
         n_folds=plan.n_folds if fold is None else int(fold.max()) + 1,
         refit=plan.refit,
         fold=fold,
+        deadline=NEVER,
         cv=cv,
         **{name: getattr(model, name) for name in Settings.__dataclass_fields__ if name not in own},
     )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count, shorten
+from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
@@ -54,8 +55,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     # For subclasses to define --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, rows: TrainingRows) -> None:
-        """Learn from the rows of positive weight and set the fitted attributes."""
+    def _learn(self, rows: TrainingRows, started: float) -> None:
+        """Learn from the rows of positive weight and set the fitted attributes; `fit` has started at this moment."""
 
     @abstractmethod
     def _distribution(self, features: Features) -> BaseDistribution:
@@ -115,8 +116,9 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         before = dict(self.__dict__)
         try:
+            started = now()
             rows = self._read_training(X, y, sample_weight)
-            self._learn(rows)
+            self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
         except BaseException:  # a failed fit leaves the classifier unchanged

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pmdc._support.arrays import Floats
+from pmdc._support.deadline import Pace
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family
 from pmdc.experts.features import ConditionalExperts
-from pmdc.experts.given_parents import fit_given_parents, widen
+from pmdc.experts.given_parents import CUT, fit_given_parents, widen
 from pmdc.experts.out_of_fold import ExpertFits, FittedExperts
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.protocols import LocalLearner
@@ -55,7 +56,7 @@ def give_parents(
     The wider set of parents is tried first (`widen`). If it passes, the parents of the graph alone are tried too, and
     further parents are kept only if they pass the guard against these. Only class variables with expert features and
     the default local model are tried, not with ``conditioning="partition"``, and only if held-out scores are of the
-    rows as they are.
+    rows as they are. After the deadline of the fits, no further class variable is tried.
     """
     n_classes = len(chosen.families)
     if settings.max_parents == 0 or settings.conditioning == "partition" or chosen.held_out is None:
@@ -65,18 +66,21 @@ def give_parents(
     trial = _Trial(chosen.families, chosen.fitter.learners, fits, experts, scorer, settings)
     found: dict[int, _Given] = {}
     tell_phase("trying experts given the parents")
+    pace = Pace(fits.deadline)
     for place, k in enumerate(order):
         if not experts.for_parents[k] or not isinstance(chosen.fitter.learners[k], ConditionalLogitLearner):
             continue
-        parents = chosen.families[k].classes(n_classes)
+        wider = _parents(chosen.families[k], k, order[:place], scorer.fitter, settings)
+        if not wider:
+            continue
+        if not pace.may_start():
+            fits.deadline.cut(CUT)
+            break
         base = scorer.rows(k, chosen.families[k])
-        best = trial.run(k, _parents(chosen.families[k], k, order[:place], scorer.fitter, settings), base)
+        best = trial.best(k, wider, chosen.families[k].classes(n_classes), base)
+        pace.stop()
         if best is None:
             continue
-        if parents and parents != best.experts.parents:
-            fewer = trial.run(k, parents, base)
-            if fewer is not None and not trial.passes(best.rows - fewer.rows):
-                best = fewer
         found[k] = best
         held_out[:, k] = best.rows
         names = [settings.names[p] for p in best.experts.parents]
@@ -114,9 +118,18 @@ class _Trial:
     scorer: HeldOutScorer
     settings: Settings
 
+    def best(self, k: int, wider: tuple[int, ...], parents: tuple[int, ...], base: Floats) -> _Given | None:
+        """Return the experts given the wider parents, or those given the parents of the graph if they do as well."""
+        best = self.run(k, wider, base)
+        if best is not None and parents and parents != wider:
+            fewer = self.run(k, parents, base)
+            if fewer is not None and not self.passes(best.rows - fewer.rows):
+                return fewer
+        return best
+
     def run(self, k: int, parents: tuple[int, ...], base: Floats) -> _Given | None:
         """Return the best family with experts given these parents, if it passes the guard against `base`."""
-        given = fit_given_parents(self.fits, self.experts, k, parents, base) if parents else None
+        given = fit_given_parents(self.fits, self.experts, k, parents, base)
         if given is None:
             return None
         learner, scorer = self.learners[k], self.scorer

@@ -3,6 +3,9 @@
     rows -> experts -> ranked parents -> C and scores (P1) -> guard -> best DAG (P2) -> fitted network
 
 Nodes are numbered, class variables first; names are used in messages only.
+
+A time budget is divided by the shares below. A stage that ends early leaves its time to the next ones, and all but the
+final fit stop when their time is up.
 """
 
 from __future__ import annotations
@@ -47,6 +50,12 @@ from pmdc.search import Structure, find_structure
 from pmdc.settings import Settings
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
+
+EXPERTS_SHARE, C_SHARE, SCORES_SHARE, PARENTS_SHARE = 0.7, 0.4, 0.8, 0.9
+"""How much of the time left the experts, the choice of C, the scores and the experts given the parents may use."""
+
+MIN_SEARCH_SECONDS = 0.5
+"""The structure search gets as much even if no time is left: enough for up to 18 class variables."""
 
 _REMEDIES = {
     "time limit": "Raise time_limit",
@@ -97,11 +106,14 @@ class LearnedNetwork(NamedTuple):
 def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> LearnedNetwork:
     """Learn a network from prepared rows, whose class variables are the blocks."""
     write = settings.log if settings.verbose else None
+    deadline = settings.deadline
+    if deadline.exists:
+        settings.log(deadline.note())
     fits, experts = None, None
     if any(settings.recipes):
         with workers(settings.n_jobs, write) as parallel:
             fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel, settings.fold)
-            experts = fit_experts(fits, settings.refit)
+            experts = fit_experts(replace(fits, deadline=deadline.share(EXPERTS_SHARE)), settings.refit)
         _report(experts, settings)
     learners = _learners(rows, settings, experts)
     fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
@@ -113,7 +125,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
         chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
         if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
-            fits = replace(fits, parallel=parallel)
+            fits = replace(fits, parallel=parallel, deadline=deadline.share(PARENTS_SHARE))
             chosen = give_parents(chosen, fits, experts, scorer, settings)
             try:
                 tree = _compile(chosen.families, blocks, settings)
@@ -191,8 +203,9 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
 def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
     """Make the scorer of families; choose C first if it is to be chosen."""
     auto_C = any(map(chooses_C, fitter.learners))
+    deadline = settings.deadline
     if not settings.held_out and not auto_C:
-        return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
+        return TrainingScorer(fitter, parallel, _penalty(fitter, settings), deadline.share(SCORES_SHARE))
     evaluator = make_evaluator(
         str(settings.criterion) if settings.held_out else "cv", fitter.learners, rows, settings.cv
     )
@@ -201,13 +214,15 @@ def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, paralle
         folds = evaluator.folds
         held_out = fitter.on(folds.rows, folds.weights, folds.origin)
     if auto_C:
-        C = choose_C(held_out, settings.rules, evaluator, parallel, settings.shrunk)
+        limit = deadline.share(C_SHARE)
+        C = choose_C(held_out, settings.rules, evaluator, parallel, settings.shrunk, limit)
         fitter, held_out = replace(fitter, C=C), replace(held_out, C=C)
         pairs = ", ".join("-" if c is None else f"{c[0]:g}" if c[0] == c[1] else f"{c[0]:g} ({c[1]:g})" for c in C)
         settings.log(f"C of each class variable (with class variables as parents): {pairs}")
+    limit = deadline.share(SCORES_SHARE)
     if not settings.held_out:
-        return TrainingScorer(fitter, parallel, _penalty(fitter, settings))
-    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget)
+        return TrainingScorer(fitter, parallel, _penalty(fitter, settings), limit)
+    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget, limit)
 
 
 def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:
@@ -269,6 +284,8 @@ def _compile(families: Sequence[Family], blocks: Blocks, settings: Settings) -> 
 
 def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:
     tell_phase("searching for the best graph")
+    own_limit = math.inf if settings.time_limit is None else settings.time_limit
+    time_limit = min(own_limit, max(settings.deadline.left(), MIN_SEARCH_SECONDS))
     n_classes = len(accepted)
     names = list(settings.names[:n_classes])
     best = [best_per_class_set(table, n_classes) for table in accepted]
@@ -278,16 +295,18 @@ def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tupl
             for child, table in enumerate(accepted)
         },
         settings.search,
-        time_limit=settings.time_limit,
+        time_limit=time_limit,
         gap=settings.gap,
         callback=settings.callback,
         memory_budget=settings.memory_budget,
         verbose=settings.verbose,
     )
-    if structure.status in _REMEDIES:
+    distance = f"its score {structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the optimum"
+    if structure.status == "time limit" and time_limit < own_limit:
+        settings.deadline.cut(f"the structure search ({distance})")
+    elif structure.status in _REMEDIES:
         warn_user(
-            f"The structure search stopped ({structure.status}) before it was proved optimal: its score "
-            f"{structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the optimum. "
+            f"The structure search stopped ({structure.status}) before it was proved optimal: {distance}. "
             f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates."
         )
     chosen = [tuple(sorted(names.index(p) for p in structure.parents[name])) for name in names]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmdc._support.arrays import Codes
+from pmdc._support.deadline import Deadline
 from pmdc.candidates.rules import ParentRules
 from pmdc.experts.recipes import Recipe
 from pmdc.scores import criteria
@@ -26,6 +27,7 @@ class Settings:
     recipes : for each class variable its candidates for experts; none if its local models are on the features
     n_folds, refit : as in `pmdc.experts.plan.ExpertPlan`
     fold : the fold of each row that `cv` gives, also for the experts; None if they deal their own
+    deadline : when the fit should end
     """
 
     rules: Sequence[ParentRules]
@@ -35,6 +37,7 @@ class Settings:
     n_folds: int
     refit: bool
     fold: Codes | None
+    deadline: Deadline
     criterion: str | criteria.Penalty
     conditioning: str
     guard: float

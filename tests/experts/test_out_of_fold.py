@@ -16,7 +16,8 @@ from pmdc._support import parallel
 from pmdc._support.parallel import workers
 from pmdc.datasets import make_network
 from pmdc.experts.features import log_features
-from pmdc.experts.out_of_fold import SMOOTHING, ExpertFits, expert_folds, fit_experts
+from pmdc.experts.jobs import expert_folds
+from pmdc.experts.out_of_fold import SMOOTHING, ExpertFits, fit_experts
 from pmdc.experts.plan import n_expert_folds, plan_experts
 from pmdc.experts.recipes import BoostingRecipe, ForestRecipe, LogisticRecipe, user_recipes
 from pmdc.metrics import joint_log_loss
@@ -236,7 +237,9 @@ def test_new_rows_are_answered_by_the_mean_of_the_models_or_by_one(recipe):
     folds, refit = (fit(rows, [recipe], refit=refit) for refit in (False, True))
     for a, b in zip(folds.rows, refit.rows, strict=True):
         np.testing.assert_array_equal(a, b)
-    fits = ExpertFits.of(rows, [[recipe]] * 3, 5, 0, lambda work, jobs, data: [work(job, data) for job in jobs])
+    fits = ExpertFits.of(
+        rows, [[recipe]] * 3, 5, 0, lambda work, jobs, data, deadline: [work(job, data) for job in jobs]
+    )
     candidate = next(one for one in fits.candidates() if 1 in one.targets)
     assert sorted(candidate.members) == [0, 1, 2, 3, 4]
     mean = np.mean([member.proba(fits.data.inputs(recipe)) for member in candidate.members.values()], axis=0)

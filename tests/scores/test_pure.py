@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from pmdc._support import deadline
 from pmdc._support.parallel import workers
 from pmdc.candidates.families import Family
 from pmdc.datasets import make_network
@@ -138,3 +139,28 @@ def test_a_cache_forgets_the_oldest_and_computes_it_again():
     assert cache.get(0, lambda: value(0))[0] == 0
     assert computed == [0, 1, 2, 3, 0]
     assert cache.find(1) is None, "the oldest gave way"
+
+
+@pytest.mark.parametrize("kind", ["naive Bayes", "bic"])
+def test_after_the_deadline_only_what_is_known_is_returned(kind, rows, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(deadline, "monotonic", lambda: float(next(ticks)))
+    tasks = [(child, family) for child in range(K) for family in families(child)]
+    with workers(None) as parallel:
+        expected = scorer_of(kind, rows, parallel).score(tasks)
+        scorer = scorer_of(kind, rows, parallel)
+        scorer.deadline = deadline.Deadline.after(40.0, deadline.now())
+        some = scorer.score(tasks)
+        assert 0 < len(some) < len(expected)
+        assert some.items() <= expected.items()
+        for child, family in some:
+            coarser = scorer.fitter.coarser(child, family)
+            assert kind == "bic" or coarser is None or (child, coarser) in some, "what a score depends on is there"
+        assert scorer.out_of_time()
+        scorer.deadline = deadline.NEVER
+        assert scorer.score(tasks) == some, "it stays so: later questions are not answered either"
+        missing = [task for task in tasks if task not in some]
+        scorer.score_always(missing[:1])
+        found = scorer.score(missing)
+        assert found[missing[0]] == expected[missing[0]]
+        assert missing[-1] not in found

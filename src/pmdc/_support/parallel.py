@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, copy_context
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import sklearn
@@ -20,6 +21,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
+from pmdc._support.deadline import NEVER, Deadline, Pace
 from pmdc._support.progress import messages_to, tell_step
 
 MESSAGE_INTERVAL = 3.0
@@ -36,6 +38,8 @@ def workers(
     n_jobs: int | None, write: Callable[[str], None] | None = None, threads: bool = False
 ) -> Iterator[Callable[..., list[Any]]]:
     """Provide a function that runs ``work(chunk, *rest)`` for all chunks and returns the results in order.
+
+    With ``deadline=`` it starts no chunk that would end after it: there may be fewer results than chunks.
 
     Each kind of warning is issued once per call. Worker processes start only after the parent has run chunks for
     `START_UP` seconds, without those in which it compiled kernels. So little work does not pay for processes, and
@@ -59,11 +63,13 @@ def workers(
     seconds = START_UP if one_process else 0.0  # of work in the parent
     with one_thread(), messages_to(write), Parallel(n_jobs=n_jobs, return_as=return_as, **prefer) as pool:
 
-        def results(work: Callable[..., Any], chunks: Sequence[Any], rest: Sequence[Any]) -> Iterator[Any]:
+        def results(work: Callable[..., Any], chunks: Sequence[Any], rest: Sequence[Any], pace: Pace) -> Iterator[Any]:
             nonlocal seconds
             shared = os.getpid(), own, copy_context() if in_threads else None, sklearn.get_config()
             place = 0
             while place < len(chunks) and seconds < START_UP:
+                if not pace.may_start():
+                    return
                 start, compiled = time.monotonic(), _n_compilations()
                 answer = _run(*shared, work, chunks[place], *rest)
                 if _n_compilations() == compiled:
@@ -71,13 +77,15 @@ def workers(
                 place += 1
                 yield answer
             if place < len(chunks):
-                yield from pool(delayed(_run)(*shared, work, chunk, *rest) for chunk in chunks[place:])
+                in_time = takewhile(lambda _: pace.may_start(), chunks[place:])
+                yield from pool(delayed(_run)(*shared, work, chunk, *rest) for chunk in in_time)
 
-        def run(work: Callable[..., Any], chunks: Sequence[Any], *rest: Any) -> list[Any]:
+        def run(work: Callable[..., Any], chunks: Sequence[Any], *rest: Any, deadline: Deadline = NEVER) -> list[Any]:
             answers = []
-            clock = _Clock(len(chunks), write)
+            clock, pace = _Clock(len(chunks), write, deadline), Pace(deadline)
             with _recording() as caught:
-                for answer, of_process in results(work, chunks, rest):
+                for answer, of_process in results(work, chunks, rest, pace):
+                    pace.stop()
                     answers.append(answer)
                     caught += of_process
                     tell_step(len(answers), len(chunks))
@@ -91,8 +99,8 @@ def workers(
 class _Clock:
     """Writes how much is done and how long the rest takes, every few seconds."""
 
-    def __init__(self, total: int, write: Callable[[str], None] | None):
-        self.total, self.write = total, write
+    def __init__(self, total: int, write: Callable[[str], None] | None, deadline: Deadline):
+        self.total, self.write, self.deadline = total, write, deadline
         self.start = self.last = time.monotonic()
 
     def step(self, done: int) -> None:
@@ -100,7 +108,8 @@ class _Clock:
         if self.write is not None and now - self.last > MESSAGE_INTERVAL and done < self.total:
             self.last = now
             left = (now - self.start) / done * (self.total - done)
-            self.write(f"{done} of {self.total} tasks done, about {left:.0f} s left at this size")
+            budget = f"; {self.deadline.note()}" if self.deadline.exists else ""
+            self.write(f"{done} of {self.total} tasks done, about {left:.0f} s left at this size{budget}")
 
 
 def _run(

@@ -41,6 +41,7 @@ _watched: ContextVar[_Watched | None] = ContextVar("watched", default=None)
 _messages: ContextVar[Callable[[str], None] | None] = ContextVar("messages", default=None)
 _span: ContextVar[_Span | None] = ContextVar("span", default=None)
 _prefix: ContextVar[str] = ContextVar("prefix", default="")
+_note: ContextVar[Callable[[], str] | None] = ContextVar("note", default=None)
 
 
 @contextmanager
@@ -63,12 +64,23 @@ def messages_to(write: Callable[[str], None] | None) -> Iterator[None]:
         _messages.reset(token)
 
 
+@contextmanager
+def noting(note: Callable[[], str]) -> Iterator[None]:
+    """Add a note in parentheses to the phases that begin within this context, unless it is empty."""
+    token = _note.set(note)
+    try:
+        yield
+    finally:
+        _note.reset(token)
+
+
 def tell_phase(name: str) -> None:
     """Report that a new phase begins."""
-    watched = _watched.get()
+    watched, note = _watched.get(), _note.get()
     if watched is not None:
         watched.phase, watched.noticed = name, False
-        watched.watcher.phase(_prefix.get() + name)
+        text = "" if note is None else note()
+        watched.watcher.phase(_prefix.get() + (f"{name} ({text})" if text else name))
 
 
 def tell_step(done: float, total: float) -> None:

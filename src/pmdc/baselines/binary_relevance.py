@@ -45,7 +45,7 @@ class BinaryRelevance(Baseline):
     (3, 4)
     """
 
-    def _learn(self, rows: TrainingRows) -> None:
+    def _learn(self, rows: TrainingRows, started: float) -> None:
         self._models = [self.fit_target(rows, k, rows.classes[:, k], size) for k, size in enumerate(rows.class_sizes)]
         models = enumerate(model for model, _ in self._models)
         self.temperatures_ = self.named({k: one.temperature for k, one in models if isinstance(one, Calibrated)})

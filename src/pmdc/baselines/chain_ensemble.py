@@ -102,7 +102,7 @@ class ChainEnsemble(Baseline):
         if self.n_samples is not None:
             check_count("n_samples", self.n_samples, 1)
 
-    def _learn(self, rows: TrainingRows) -> None:
+    def _learn(self, rows: TrainingRows, started: float) -> None:
         random = check_random_state(self.random_state)
         n, n_variables = rows.classes.shape
         self._chains: list[Chain] = []

@@ -64,7 +64,7 @@ class ClassPowerset(Baseline):
             estimator, loss=loss, calibrate=calibrate, discrete_features=discrete_features, random_state=random_state
         )
 
-    def _learn(self, rows: TrainingRows) -> None:
+    def _learn(self, rows: TrainingRows, started: float) -> None:
         self._outcomes, outcome = np.unique(rows.classes, axis=0, return_inverse=True)
         self._model = self.fit_target(rows, 0, outcome.ravel(), len(self._outcomes))
         self.temperature_ = self._model[0].temperature if isinstance(self._model[0], Calibrated) else None

@@ -108,7 +108,7 @@ class ClassifierChain(Baseline):
         if not isinstance(self.validation_size, Real) or not 0 < self.validation_size < 1:
             raise ValueError(f"validation_size={self.validation_size!r} must be a number between 0 and 1.")
 
-    def _learn(self, rows: TrainingRows) -> None:
+    def _learn(self, rows: TrainingRows, started: float) -> None:
         order = self._choose_order(rows)
         self._chain = fit_chain(self, order, rows)
         self.order_ = [self.class_table_.names[k] for k in order]

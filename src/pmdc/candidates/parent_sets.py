@@ -6,7 +6,8 @@ of a level are independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task
@@ -14,7 +15,7 @@ from pmdc.candidates.pruning import ScoreTable, make_pruning
 from pmdc.candidates.rules import ParentRules
 
 Score = Callable[[Sequence[Task]], dict[Task, float]]
-"""Scores many families at once, and those that their scores depend on."""
+"""Scores many families at once, and those that their scores depend on; fewer when the time is up."""
 
 
 def restrict(rules: Sequence[ParentRules], limit: int, score: Score, inputs: bool) -> list[ParentRules]:
@@ -35,7 +36,7 @@ def restrict(rules: Sequence[ParentRules], limit: int, score: Score, inputs: boo
         singles = list(rule.sets(size)) if size <= rule.max_size() else []
         families = [Family((), parents) if inputs else Family(parents) for parents in singles]
         table = score([(rule.child, family) for family in families])
-        ranked = sorted(families, key=lambda family: -table[rule.child, family])  # stable: ties stay in node order
+        ranked = sorted(families, key=lambda family: -table.get((rule.child, family), -math.inf))  # ties: node order
         order = [next(v for v in family.parents if v not in rule.required) for family in ranked]
         width = len(order)
         while width and rule.keep(order[:width]).count() > share:
@@ -51,6 +52,7 @@ def score_parent_sets(
     prune: str | None,
     progress: Callable[[str], None] = lambda message: None,
     max_sets: int | None = None,
+    out_of_time: Callable[[], bool] = lambda: False,
 ) -> list[FamilyTable]:
     """Compute S(Y, D) of all parent sets that pruning leaves: Algorithm 3, and Algorithm 2 with ``prune=None``.
 
@@ -63,6 +65,7 @@ def score_parent_sets(
     progress : called with a line of text after each level
     max_sets : int or None
         Levels are scored as long as there are at most this many sets in all.
+    out_of_time : asked before each set; after it has said True, the levels so far are returned
 
     Returns
     -------
@@ -71,25 +74,33 @@ def score_parent_sets(
     """
     pruning = make_pruning(prune, rules)
     tables: list[ScoreTable] = [{} for _ in rules]
-    total = 0
+    total = visited = 0
+
+    def visit(rule: ParentRules, level: int) -> Iterator[tuple[ParentSet, float]]:
+        nonlocal visited
+        for parents in rule.sets(level) if level <= rule.max_size() else ():
+            if out_of_time():
+                return
+            visited += 1
+            yield parents, penalty(rule.child, parents)
+
     for level in range(max(rule.max_size() for rule in rules) + 1):
         total += sum(rule.count_of(level) for rule in rules)
         if max_sets is not None and total > max_sets:
             break
-        tasks: list[tuple[int, ParentSet]] = []
         visited = 0
-        for rule in rules:
-            sets = list(rule.sets(level)) if level <= rule.max_size() else []
-            visited += len(sets)
-            survivors = pruning.survivors(rule.child, sets, [penalty(rule.child, parents) for parents in sets])
-            tasks.extend((rule.child, parents) for parents in survivors)
+        survivors = {rule.child: pruning.survivors(rule.child, visit(rule, level)) for rule in rules}
+        tasks = [(child, parents) for child, sets in survivors.items() for parents in sets]
+        if out_of_time():
+            break
         if not visited:
             continue
         tell_phase(f"scoring parent sets of size {level}")
         scores = score([(child, Family(parents)) for child, parents in tasks])
         for child, parents in tasks:
-            value = tables[child][parents] = scores[child, Family(parents)]
-            pruning.record(child, parents, value)
+            if (child, Family(parents)) in scores:
+                value = tables[child][parents] = scores[child, Family(parents)]
+                pruning.record(child, parents, value)
         progress(f"level {level}: {len(tasks)} of {visited} parent sets scored, {visited - len(tasks)} pruned")
     kept = [pruning.table(child, table) for child, table in enumerate(tables)]
     return [{Family(parents): value for parents, value in table.items()} for table in kept]

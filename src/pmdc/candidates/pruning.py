@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
@@ -14,12 +14,15 @@ from pmdc.candidates.rules import ParentRules
 
 ScoreTable = dict[ParentSet, float]
 
+Visited = Iterable[tuple[ParentSet, float]]
+"""Parent sets with their penalties."""
+
 
 class NoPruning:
     """No pruning: every set is scored."""
 
-    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
-        return list(sets)
+    def survivors(self, child: int, sets: Visited) -> list[ParentSet]:
+        return [parents for parents, _ in sets]
 
     def record(self, child: int, parents: ParentSet, score: float) -> None:
         pass
@@ -45,9 +48,9 @@ class LemmaPruning(NoPruning):
         subsets = (parents[:i] + parents[i + 1 :] for i, v in enumerate(parents) if v not in required)
         return max((self.best[child, subset] for subset in subsets), default=-np.inf)
 
-    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
+    def survivors(self, child: int, sets: Visited) -> list[ParentSet]:
         kept = []
-        for parents, penalty in zip(sets, penalties, strict=True):
+        for parents, penalty in sets:
             bound = self.best[child, parents] = self._best_subset(child, parents)
             if bound < -penalty or np.isneginf(bound):
                 kept.append(parents)
@@ -72,9 +75,11 @@ class DefinitionPruning(NoPruning):
     def _discarded(self, child: int, parents: ParentSet) -> bool:
         return any(star < frozenset(parents) for star in self.stars.get(child, ()))
 
-    def survivors(self, child: int, sets: Sequence[ParentSet], penalties: Sequence[float]) -> list[ParentSet]:
+    def survivors(self, child: int, sets: Visited) -> list[ParentSet]:
         known = self.scores.setdefault(child, {})
-        for parents, penalty in zip(sets, penalties, strict=True):
+        visited = []
+        for parents, penalty in sets:
+            visited.append(parents)
             if self._discarded(child, parents):
                 continue
             subsets = chain.from_iterable(combinations(parents, size) for size in range(len(parents)))
@@ -82,7 +87,7 @@ class DefinitionPruning(NoPruning):
             star = max(alive, key=known.__getitem__, default=None)
             if star is not None and known[star] >= -penalty:
                 self.stars.setdefault(child, set()).add(frozenset(star))
-        return [parents for parents in sets if not self._discarded(child, parents)]
+        return [parents for parents in visited if not self._discarded(child, parents)]
 
     def record(self, child: int, parents: ParentSet, score: float) -> None:
         self.scores.setdefault(child, {})[parents] = score

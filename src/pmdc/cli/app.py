@@ -172,7 +172,11 @@ def fit(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            min=0.0, metavar="SECONDS", help="Time limit for the search for the best graph.", rich_help_panel=_LEARNING
+            min=0.0,
+            metavar="SECONDS",
+            help="Time for the whole fit; the model is the best found in that time. With --test-size, each of the two "
+            "fits gets half of it.",
+            rich_help_panel=_LEARNING,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Random seed.", rich_help_panel=_LEARNING)] = 0,

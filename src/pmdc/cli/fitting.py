@@ -108,11 +108,18 @@ def _model(settings: Settings, bar: Any) -> Any:
         criterion=settings.criterion,
         max_parents=settings.max_parents,
         max_candidates=settings.max_candidates,
-        time_limit=settings.time_limit,
+        time_budget=_time_budget(settings),
         callback=None if bar is None else bar.searching,
         n_jobs=settings.jobs,
         random_state=settings.seed,
     )
+
+
+def _time_budget(settings: Settings) -> float | None:
+    """Return the seconds of one fit: with a test there are two."""
+    if settings.time_limit is None or settings.test_size is None:
+        return settings.time_limit
+    return settings.time_limit / 2
 
 
 def _fit(X: Any, Y: Any, settings: Settings, bar: Any) -> Any:

@@ -16,11 +16,15 @@ import numpy as np
 
 from pmdc._support.arrays import Codes, Floats, log_sum_exp
 from pmdc.experts.features import ConditionalExperts, Expert, log_features
-from pmdc.experts.out_of_fold import Candidate, ExpertFits, FittedExperts
+from pmdc.experts.jobs import Candidate
+from pmdc.experts.out_of_fold import ExpertFits, FittedExperts
 from pmdc.learners.inputs import one_hot
 
 MAX_CONFIGURATIONS = 64
 """Largest number of configurations of the parents: each is evaluated for every new row."""
+
+CUT = "experts given the parents"
+"""What is left out when the time is up."""
 
 
 class ParentExperts(NamedTuple):
@@ -69,17 +73,19 @@ def fit_given_parents(
 
     Returns
     -------
-    ParentExperts, or None if no expert improves on its pilot
+    ParentExperts, or None if no expert improves on its pilot, or none was fitted until the deadline
     """
     sizes = tuple(fits.data.sizes[p] for p in parents)
     codes = fits.data.codes[:, list(parents)]
     own = fits.beside(one_hot(codes, sizes), salt=parents)
     tried = [own.candidate(recipe, (child,)) for recipe in experts.for_parents[child]]
-    own.run(tried, own.pilots)
-    kept = [candidate for candidate in tried if _promising(own, candidate, base)]
+    piloted = own.run(tried, own.pilots)
+    promising = [candidate for candidate in piloted if _promising(own, candidate, base)]
+    kept = own.run(promising, range(len(own.pilots), own.n_folds)) if promising else []
+    if len(piloted) < len(tried) or len(kept) < len(promising):
+        own.deadline.cut(CUT)
     if not kept:
         return None
-    own.run(kept, range(len(own.pilots), own.n_folds))
     smoothed = [own.smooth(candidate, child) for candidate in kept]
     found = tuple(
         Expert(

@@ -8,10 +8,14 @@ The same folds serve all experts and class variables. A row's features come from
 3. *Choice.* For each class variable, experts that add less than `MIN_GAIN` to the leave-one-out log-likelihood of the
    conditional logit on all are dropped, one by one.
 4. *Test time.* New rows are answered by the mean of the models without each fold, or by one model of all rows.
+
+Until the deadline: one expert of each class variable is always fitted; then other forests; then the pilots and further
+folds of one class variable after the other. An expert that was not fitted on all folds is not used.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -19,14 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc._support.progress import tell_phase
+from pmdc._support.deadline import NEVER, Deadline, Pace
+from pmdc._support.progress import part_of, tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
+from pmdc.experts.jobs import Candidate, ExpertData, Job, expert_folds, fit_member
 from pmdc.experts.members import BoostingMember, Member, join_members
-from pmdc.experts.recipes import BoostingRecipe, Recipe, Sample
+from pmdc.experts.recipes import BoostingRecipe, ForestRecipe, Recipe
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.inputs import Affine, Indicators
 from pmdc.learners.tasks import root_task
-from pmdc.learners.validation import deal
 from pmdc.table.rows import TrainingRows
 
 SMOOTHING = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10000.0)
@@ -66,63 +71,6 @@ class FittedExperts(NamedTuple):
     refit: bool
 
 
-@dataclass(frozen=True)
-class Job:
-    """One fit: a recipe for some class variables, without one fold (-1: on all rows)."""
-
-    recipe: Recipe
-    targets: tuple[int, ...]
-    fold: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class ExpertData:
-    """What workers need: the features, standardised and as in the table, states, weights and folds."""
-
-    X: Floats
-    raw: Floats
-    codes: Codes
-    sizes: tuple[int, ...]
-    weights: Floats | None
-    fold: Codes
-
-    def inputs(self, recipe: Recipe) -> Floats:
-        return self.raw if recipe.raw else self.X
-
-
-@dataclass
-class Candidate:
-    """An expert on the folds fitted so far.
-
-    Attributes
-    ----------
-    recipe : Recipe
-    targets : tuple of int
-        Its class variables.
-    members : dict
-        Fold -> the model without it.
-    proba : array of shape (n, states of the targets side by side)
-        Out-of-fold probabilities; NaN where no fold was fitted yet.
-    n_iterations : int or None
-        The iterations of boosting that are used.
-    """
-
-    recipe: Recipe
-    targets: tuple[int, ...]
-    members: dict[int, Member]
-    proba: Floats
-    n_iterations: int | None = None
-
-
-def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
-    """Deal the rows into folds, balanced in all class variables; copies of a row are in the same fold."""
-    _, first, owner = np.unique(rows.origin, return_index=True, return_inverse=True)
-    inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
-    dealt = deal(inputs, rows.classes[first], np.ones(len(first)), n_folds)
-    return dealt.fold[owner]
-
-
 def fit_experts(fits: ExpertFits, refit: bool) -> FittedExperts:
     """Fit the experts of all class variables; `refit` as in `ExpertPlan`."""
     candidates = fits.candidates()
@@ -156,6 +104,8 @@ class ExpertFits:
     parallel : function that runs ``work(chunk, *rest)`` for many chunks
     salt : tuple of int
         Further numbers that random states depend on.
+    deadline : Deadline
+        No fit begins that would end after it, except those that a model needs.
     """
 
     data: ExpertData
@@ -166,6 +116,7 @@ class ExpertFits:
     seed: int
     parallel: Parallel
     salt: tuple[int, ...] = ()
+    deadline: Deadline = NEVER
 
     @classmethod
     def of(
@@ -202,18 +153,63 @@ class ExpertFits:
 
     def candidates(self) -> list[Candidate]:
         """Return the experts that were fitted on all folds."""
-        tell_phase("fitting experts")
-        groups = self._groups()
-        sure = [self.candidate(*group) for group in groups if not group[0].needs_pilot]
-        self.run(sure, range(self.n_folds))
+        groups, pace = self._groups(), Pace(self.deadline)
+        sure = self._fit_sure([self.candidate(*group) for group in groups if not group[0].needs_pilot])
+        pace.start(len(sure))
+        pace.stop(len(sure))
         tried = [self.candidate(*group) for group in groups if group[0].needs_pilot]
-        if tried:
-            tell_phase("trying further experts")
-            self.run(tried, self.pilots)
-            tried = self._promising(tried, sure)
-            tell_phase("fitting further experts")
-            self.run(tried, range(len(self.pilots), self.n_folds))
-        return [*sure, *tried]
+        return [*sure, *self._fit_promising(tried, sure, pace)]
+
+    def _fit_sure(self, sure: Sequence[Candidate]) -> list[Candidate]:
+        """Fit experts without a pilot on all folds, as many as the time allows; one of each class variable always."""
+        tell_phase("fitting experts")
+        by_class = [[c for c in sure if k in c.targets] for k in range(len(self.recipes))]
+        first = [_cheapest(own) for own in by_class if own]
+        needed, others = [c for c in sure if c in first], [c for c in sure if c not in first]
+        with part_of(0, len(needed), len(sure)):
+            fitted = replace(self, deadline=NEVER).run(needed, range(self.n_folds))
+        with part_of(len(needed), len(others), len(sure)):
+            fitted += self.run(others, range(self.n_folds))
+        kept = [c for c in sure if c in fitted]
+        if len(kept) < len(sure):
+            names = dict.fromkeys(c.recipe.name for c in sure if c not in kept)
+            self.deadline.cut(f"experts ({', '.join(names)})")
+        return kept
+
+    def _fit_promising(self, tried: Sequence[Candidate], sure: Sequence[Candidate], pace: Pace) -> list[Candidate]:
+        """Try experts on the pilot folds, and fit the promising ones on the others.
+
+        With a deadline, one kind and class variable after the other: what is fitted in time can be used.
+        """
+        lots: dict[Any, list[Candidate]] = {}
+        for candidate in tried:
+            key = (type(candidate.recipe), candidate.targets) if self.deadline.exists else None
+            lots.setdefault(key, []).append(candidate)
+        kept: list[Candidate] = []
+        cut: Counter[str] = Counter()
+        done = 0
+        for lot in lots.values():
+            all_tried = False
+            if pace.may_start():
+                with part_of(done, len(lot), len(tried)):
+                    fitted, all_tried = self._fit_lot(lot, sure)
+                kept += fitted
+                pace.stop()
+            cut.update(c.recipe.name for c in lot if not all_tried)
+            done += len(lot)
+        if cut:
+            counts = ", ".join(f"{name} for {count}" for name, count in cut.items())
+            self.deadline.cut(f"experts ({counts} of {len(self.recipes)} class variables)")
+        return [c for c in tried if c in kept]
+
+    def _fit_lot(self, tried: Sequence[Candidate], sure: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
+        """Return the experts that are promising after their pilots, fitted on all folds, and whether all were tried."""
+        tell_phase("trying further experts")
+        piloted = self.run(tried, self.pilots)
+        promising = self._promising(piloted, sure)
+        tell_phase("fitting further experts")
+        fitted = self.run(promising, range(len(self.pilots), self.n_folds))
+        return fitted, len(piloted) == len(tried) and len(fitted) == len(promising)
 
     def _groups(self) -> list[tuple[Recipe, tuple[int, ...]]]:
         """Return each recipe with the class variables that it is fitted for, together or one by one."""
@@ -229,16 +225,21 @@ class ExpertFits:
     def _empty(self, targets: Sequence[int]) -> Floats:
         return np.full((len(self.data.X), sum(self.data.sizes[k] for k in targets)), np.nan)
 
-    def run(self, candidates: Sequence[Candidate], folds: Sequence[int]) -> None:
-        """Fit candidates without each of some folds, and predict the rows of these folds."""
+    def run(self, candidates: Sequence[Candidate], folds: Sequence[int]) -> list[Candidate]:
+        """Fit candidates without each of some folds, and predict the rows of these folds.
+
+        One after the other until the deadline; return those that were fitted without all of these folds.
+        """
         jobs = [(c, Job(c.recipe, c.targets, fold, self._seed(c, fold))) for c in candidates for fold in folds]
-        results = self.parallel(fit_member, [job for _, job in jobs], self.data)
-        for (candidate, job), member in zip(jobs, results, strict=True):
+        results = self.parallel(fit_member, [job for _, job in jobs], self.data, deadline=self.deadline)
+        for (candidate, job), member in zip(jobs, results, strict=False):
             held = self.data.fold == job.fold
             candidate.members[job.fold] = member
             candidate.proba[held] = member.proba(self.data.inputs(job.recipe)[held])
-        for candidate in candidates:
+        fitted = [candidate for candidate in candidates if all(fold in candidate.members for fold in folds)]
+        for candidate in fitted:
             self.stop_early(candidate)
+        return fitted
 
     def _seed(self, candidate: Candidate, fold: int) -> int:
         """Return a seed that depends on the job only."""
@@ -319,7 +320,7 @@ class ExpertFits:
         alone = [self._held_out(k, [z]) for _, z in smoothed]
         picked = list(range(len(own)))
         best = self._total(self._held_out(k, [z for _, z in smoothed])) if own else 0.0
-        while len(picked) > 1:
+        while len(picked) > 1 and not self.deadline.passed():
             without = {i: self._held_out(k, [smoothed[j][1] for j in picked if j != i]) for i in picked}
             top = max(without, key=lambda i: self._total(without[i]))
             if self._total(without[top]) < best - MIN_GAIN:
@@ -356,8 +357,8 @@ class ExpertFits:
     # Result --------------------------------------------------------------------------------------------------
 
     def collect(self, chosen: Sequence[_Chosen], candidates: Sequence[Candidate], refit: bool) -> FittedExperts:
-        used = [c for c in candidates if any(c is other for own in chosen for other in own.candidates)]
-        used_members = self._refit(used) if refit else [self.members(c, False) for c in used]
+        used = [c for c in candidates if any(c in own.candidates for own in chosen)]
+        used_members = self._refit(used) if refit else [self._of_folds(c) for c in used]
         experts, order = [], [[0] * len(own.candidates) for own in chosen]
         for number, (candidate, members) in enumerate(zip(used, used_members, strict=True)):
             columns = columns_of(self.data.sizes, candidate.targets)
@@ -399,13 +400,15 @@ class ExpertFits:
 
     def members(self, candidate: Candidate, refit: bool) -> tuple[Member, ...]:
         """Return the models that answer new rows."""
-        if refit:
-            return self._refit([candidate])[0]
+        return self._refit([candidate])[0] if refit else self._of_folds(candidate)
+
+    def _of_folds(self, candidate: Candidate) -> tuple[Member, ...]:
         members = [candidate.members[f] for f in sorted(candidate.members)]
         n = candidate.n_iterations
         return join_members([m.first(n) if n and isinstance(m, BoostingMember) else m for m in members])
 
     def _refit(self, used: Sequence[Candidate]) -> list[tuple[Member, ...]]:
+        """Fit experts on all rows; those for which there is no time keep the models of the folds."""
         tell_phase("fitting experts on all rows")
         jobs = []
         for c in used:
@@ -413,14 +416,12 @@ class ExpertFits:
             if isinstance(recipe, BoostingRecipe) and c.n_iterations is not None:
                 recipe = replace(recipe, n_iterations=c.n_iterations)
             jobs.append(Job(recipe, c.targets, -1, self._seed(c, -1)))
-        return [(member,) for member in self.parallel(fit_member, jobs, self.data)]
+        found = [(member,) for member in self.parallel(fit_member, jobs, self.data, deadline=self.deadline)]
+        if len(found) < len(used):
+            self.deadline.cut(f"fits on all rows of {len(used) - len(found)} of {len(used)} experts")
+        return [*found, *(self._of_folds(candidate) for candidate in used[len(found) :])]
 
 
-def fit_member(job: Job, data: ExpertData) -> Member:
-    """Fit a recipe without the rows of one fold."""
-    kept = data.fold != job.fold
-    weights = None if data.weights is None else data.weights[kept]
-    sizes = tuple(data.sizes[k] for k in job.targets)
-    return job.recipe.fit(
-        Sample(data.inputs(job.recipe)[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed)
-    )
+def _cheapest(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the forest with the largest leaves, or the first classifier that the user gave."""
+    return max(candidates, key=lambda c: c.recipe.min_leaf if isinstance(c.recipe, ForestRecipe) else 0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc.learners.protocols import Start
 
 C_PATH = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
@@ -93,7 +94,10 @@ def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float
 
 
 def best_C(
-    held_out: Callable[[float, Start | None], tuple[Floats, Start | None]], weights: Floats, origin: Codes
+    held_out: Callable[[float, Start | None], tuple[Floats, Start | None]],
+    weights: Floats,
+    origin: Codes,
+    deadline: Deadline = NEVER,
 ) -> tuple[float, float]:
     """Choose C by the log-likelihood of held-out rows; return this score and C.
 
@@ -106,6 +110,8 @@ def best_C(
     held_out : function (C, start) -> log-probability of each held-out row, start for the next C
     weights, origin : arrays of shape (n,)
         As in `standard_error`.
+    deadline : Deadline
+        The path ends after it, too; it has at least one C.
     """
     path: list[tuple[float, float, Floats]] = []
     best, start = 0, None
@@ -114,7 +120,7 @@ def best_C(
         path.append((float(np.dot(weights, rows)), C, rows))
         if path[-1][0] > path[best][0]:
             best = len(path) - 1
-        if len(path) > best + 2:
+        if len(path) > best + 2 or deadline.passed():
             break
     top, _, best_rows = path[best]
 

@@ -76,10 +76,18 @@ class FamilyScoring:
 
     def run(self) -> ScoredFamilies:
         """Score the families of all class variables."""
+        least = [(rule.child, self._least(rule)) for rule in self.settings.rules]
+        if self.scorer.deadline.exists:
+            self.scorer.score_always(least)  # so that there is a model, however little time is left
         rules, limits = self._restrict()
         found = self._score_partitions(rules, limits) if self._partition else self._search(rules)
+        for (child, family), table in zip(least, found, strict=True):
+            if not table:
+                table[family] = self.scorer.score([(child, family)])[child, family]
         tables = [in_order(table) for table in found]
         accepted = [self.accepted(child, table) for child, table in enumerate(tables)]
+        if self.scorer.stopped:
+            self._record_cut(tables)
         return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
 
     def _search(self, rules: Sequence[ParentRules]) -> list[FamilyTable]:
@@ -98,6 +106,18 @@ class FamilyScoring:
         partitions = self._score_partitions(rules, [], max_sets)
         known = [own | other for own, other in zip(inputs, partitions, strict=True)]
         return FamilySearch(rules, self, True, beyond, known, log).run()
+
+    def _least(self, rule: ParentRules) -> Family:
+        """Return the family of the required parents alone."""
+        return rule.least().divide_by(*rule.required) if self._partition else rule.least()
+
+    def _record_cut(self, tables: Sequence[FamilyTable]) -> None:
+        """Record that families were not scored because the time was up."""
+        deadline, n_classes = self.settings.deadline, len(tables)
+        if any(family.classes(n_classes) for table in tables for family in table):
+            deadline.cut(f"the scores of further parent sets ({sum(map(len, tables))} families were scored)")
+        else:
+            deadline.cut("the scores of class variables as parents: the class variables are independent given x")
 
     @property
     def _guarded(self) -> bool:
@@ -134,14 +154,14 @@ class FamilyScoring:
         least = self._least_gain(child, family, other) if self._guarded else 0.0
         return exceeds(self.scorer.gain(child, family, other), least)
 
-    def out_of_time(self) -> bool:
-        return False
-
     def hopeless(self, child: int, family: Family, bound: float) -> bool:
         """Apply the Lemma: C(Y, D) <= 0, so no family scores better than minus its penalty."""
         if not isinstance(self.scorer, TrainingScorer) or self.settings.prune is None:
             return False
         return bound >= -self.scorer.penalty(child, family)
+
+    def out_of_time(self) -> bool:
+        return self.scorer.out_of_time()
 
     def affordable(self, child: int, family: Family) -> bool:
         sizes, classes = self.scorer.fitter.sizes, family.classes(len(self.settings.rules))
@@ -159,7 +179,7 @@ class FamilyScoring:
         prune = self.settings.prune if isinstance(scorer, TrainingScorer) else None
         if prune == "definition":
             limits.append("the parent sets kept by prune='definition'")
-        return score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log, max_sets)
+        return score_parent_sets(rules, penalty, scorer.score, prune, self.settings.log, max_sets, self.out_of_time)
 
     def _restrict(self) -> tuple[list[ParentRules], list[str]]:
         """Report the planned work, and apply `max_candidates`; return the rules and what limits the search."""
@@ -180,10 +200,11 @@ class FamilyScoring:
         models = plan(rules, fitter.sizes, len(fitter.codes)).local_models
         many = "very many" if models is None else f"up to {models}"
         self.settings.log(f"{n_sets} parent sets with {many} local models")
-        if limit is None and (models is None or models > MANY_MODELS):
+        bounded = limit is not None or self.scorer.deadline.exists
+        if not bounded and (models is None or models > MANY_MODELS):
             warn_user(
                 f"{n_sets} parent sets with {many} local models will be fitted, which may take long. To reduce this, "
-                "lower max_parents or max_discrete_parents, or set max_candidates."
+                "lower max_parents or max_discrete_parents, or set max_candidates or time_budget."
             )
         return list(self.settings.rules), []
 
@@ -199,9 +220,11 @@ class FamilyScoring:
 
     def _exact_over(self, tables: Sequence[FamilyTable], accepted: Sequence[FamilyTable]) -> list[str]:
         scored, left = sum(map(len, tables)), sum(map(len, accepted))
+        until = f" until time_budget={self.settings.deadline.budget:g} ran out" if self.scorer.stopped else ""
         if self.settings.guard and left < scored:
-            return [f"the {left} of {scored} families accepted by guard={self.settings.guard:g}"]
-        return [] if self._partition else [f"the {scored} families scored"]
+            also = f" and scored{until}" if until else ""
+            return [f"the {left} of {scored} families accepted by guard={self.settings.guard:g}{also}"]
+        return [] if self._partition and not until else [f"the {scored} families scored{until}"]
 
 
 def plan(rules: Sequence[ParentRules], sizes: Sequence[int], n_rows: int) -> Plan:

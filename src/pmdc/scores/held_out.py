@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmdc._support.arrays import Floats
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start
 from pmdc.learners.validation import standard_error
@@ -38,8 +39,9 @@ class HeldOutScorer(Scorer):
         evaluator: Evaluator,
         shrunk: bool,
         memory_budget: int,
+        deadline: Deadline = NEVER,
     ):
-        super().__init__(fitter, parallel)
+        super().__init__(fitter, parallel, deadline)
         self.evaluator = evaluator
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)

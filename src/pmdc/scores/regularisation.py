@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from pmdc._support.arrays import Floats
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, Task
 from pmdc.candidates.rules import ParentRules
@@ -18,6 +20,9 @@ from pmdc.scores.fitter import Fitter
 from pmdc.scores.scorer import Parallel
 from pmdc.scores.shrinkage import floor, shrink, uniform
 
+DEFAULT_C = 1.0
+"""C of a class variable for which there was no time to choose one; scikit-learn's default."""
+
 
 def choose_C(
     fitter: Fitter,
@@ -25,6 +30,7 @@ def choose_C(
     evaluator: Evaluator,
     parallel: Parallel,
     shrunk: bool,
+    deadline: Deadline = NEVER,
 ) -> tuple[tuple[float, float] | None, ...]:
     """Choose two values of C for each class variable whose learner has ``C="auto"``; None for others.
 
@@ -33,19 +39,24 @@ def choose_C(
     most informative class variable is added to that family, as an input and as a partition, and the better decides.
     The first is replaced by the second if this is better without parents, too, so that parents do not gain by a better
     C alone. Neither depends on `conditioning`, so that the scores of a family can be compared between settings.
+    After the deadline, the best of the values tried so far is taken, or `DEFAULT_C` for a class variable without any.
     """
 
     def best(tasks: Sequence[Task], fitter: Fitter) -> dict[int, tuple[float, float, Family]]:
         """Return for each class variable the best score, its C and its family."""
         found: dict[int, tuple[float, float, Family]] = {}
-        for (child, family), (score, C) in zip(tasks, parallel(_choose, tasks, fitter, evaluator, shrunk), strict=True):
+        answers = parallel(_choose, tasks, fitter, evaluator, shrunk, deadline, deadline=deadline)
+        if len(answers) < len(tasks) or deadline.passed():
+            deadline.cut("the choice of C")
+        for (child, family), (score, C) in zip(tasks, answers, strict=False):
             if child not in found or score > found[child][0]:
                 found[child] = score, C, family
         return found
 
     tell_phase("choosing the regularisation of the local models")
     every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
-    alone = best([(rule.child, family) for rule in rules for family in rule.without_classes()], fitter)
+    alone = {rule.child: (-math.inf, DEFAULT_C, rule.without_classes()[-1]) for rule in rules}
+    alone |= best([(rule.child, family) for rule in rules for family in rule.without_classes()], fitter)
     fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
     tasks: list[Task] = []
     for rule in rules:
@@ -55,7 +66,8 @@ def choose_C(
             tasks += [(rule.child, base.feed(possible[0])), (rule.child, base.divide_by(possible[0]))]
     beside = best(tasks, fitter)
     other = [(child, alone[child][2], C) for child, (_, C, _) in beside.items() if alone[child][1] != C]
-    scores = dict(zip(other, parallel(_score, other, fitter, evaluator, shrunk), strict=True))
+    answers = parallel(_score, other, fitter, evaluator, shrunk, deadline=deadline)
+    scores = dict(zip(other, answers, strict=False))
     first = {child: own[1] for child, own in alone.items()}
     first |= {child: C for (child, _, C), score in scores.items() if score > alone[child][0]}
     return tuple((first[r.child], beside.get(r.child, alone[r.child])[1]) if r.child in alone else None for r in every)
@@ -66,11 +78,11 @@ def chooses_C(learner: LocalLearner) -> bool:
     return isinstance(learner, Regularised) and learner.auto
 
 
-def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> tuple[float, float]:
+def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool, deadline: Deadline) -> tuple[float, float]:
     """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
     held_out = _held_out(child, family, fitter, evaluator, shrunk)
-    return best_C(held_out, fitter.sample_weight, fitter.origin)
+    return best_C(held_out, fitter.sample_weight, fitter.origin, deadline)
 
 
 def _score(trial: tuple[int, Family, float], fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc._support.progress import part_of
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start
@@ -42,28 +43,57 @@ class Scorer(ABC):
     ----------
     fitter : Fitter
     parallel : function that runs ``work(chunk, *rest)`` for many chunks (`pmdc._support.parallel.workers`)
+    deadline : Deadline
+        No family is scored after it.
     """
 
-    def __init__(self, fitter: Fitter, parallel: Parallel):
+    def __init__(self, fitter: Fitter, parallel: Parallel, deadline: Deadline = NEVER):
         self.fitter = fitter
         self.parallel = parallel
+        self.deadline = deadline
+        self._stopped = False
         self._known: dict[Task, float] = {}
         self._starts: BoundedCache[Start] = BoundedCache(_START_BYTES)
 
     def score(self, tasks: Sequence[Task]) -> dict[Task, float]:
-        """Return the scores of families, and of those that these scores depend on."""
+        """Return the scores of families, and of those that these scores depend on.
+
+        When the time is up, only those that were scored so far.
+        """
         needed = self._needed(tasks)
         new = [task for task in needed if task not in self._known]
+        if new and not self.out_of_time():
+            self._stopped = not self._score_new(new, self.deadline)
+        return {task: self._known[task] for task in needed if task in self._known}
+
+    def score_always(self, tasks: Sequence[Task]) -> None:
+        """Score families that a result needs, however little time is left."""
+        self._score_new([task for task in self._needed(tasks) if task not in self._known], NEVER)
+
+    def out_of_time(self) -> bool:
+        """Return whether no further family will be scored."""
+        self._stopped = self._stopped or self.deadline.passed()
+        return self._stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the scores of families are missing because the time was up."""
+        return self._stopped
+
+    def _score_new(self, new: Sequence[Task], deadline: Deadline) -> bool:
+        """Score families until the deadline; return whether all were scored."""
         done = 0
         for batch in self._batches(new):
             with part_of(done, len(batch), len(new)):
-                answers = self._evaluate(batch)
-            done += len(batch)
-            for task, (answer, start) in zip(batch, answers, strict=True):
+                answers = self._evaluate(batch, deadline)
+            done += len(answers)
+            for task, (answer, start) in zip(batch, answers, strict=False):
                 self._known[task] = self._read(task, answer)
                 if start is not None:
                     self._starts.put(task, start)
-        return {task: self._known[task] for task in needed}
+            if len(answers) < len(batch):  # later batches may depend on this one
+                break
+        return done == len(new)
 
     def _needed(self, tasks: Sequence[Task]) -> list[Task]:
         """Return these families and those that their scores depend on."""
@@ -76,12 +106,13 @@ class Scorer(ABC):
         levels = [list(level) for _, level in groupby(ordered, key=lambda task: len(task[1].partition))]
         return [level[i : i + size] for level in levels for i in range(0, len(level), size)]
 
-    def _evaluate(self, tasks: Sequence[Task]) -> list[tuple[Any, Start | None]]:
+    def _evaluate(self, tasks: Sequence[Task], deadline: Deadline = NEVER) -> list[tuple[Any, Start | None]]:
+        """Return the results of the first families: of all of them if the deadline allows it."""
         with_starts = [(task, self._start(*task)) for task in tasks]
-        size = min(_CHUNK_SIZE, max(1, len(tasks) // _MIN_CHUNKS))
+        size = 1 if deadline.exists else min(_CHUNK_SIZE, max(1, len(tasks) // _MIN_CHUNKS))
         chunks = [with_starts[i : i + size] for i in range(0, len(tasks), size)]
         work, *rest = self._work()
-        return list(chain.from_iterable(self.parallel(work, chunks, *rest)))
+        return list(chain.from_iterable(self.parallel(work, chunks, *rest, deadline=deadline)))
 
     def _start(self, child: int, family: Family) -> Start | None:
         """Return the cached start of a family; workers fit missing ones."""

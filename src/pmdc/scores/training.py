@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pmdc._support.deadline import NEVER, Deadline
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start, WarmStart
 from pmdc.scores.fitter import Fitter
@@ -19,8 +20,14 @@ class TrainingScorer(Scorer):
     penalty : function (child, family) -> pen(D)
     """
 
-    def __init__(self, fitter: Fitter, parallel: Parallel, penalty: Callable[[int, Family], float]):
-        super().__init__(fitter, parallel)
+    def __init__(
+        self,
+        fitter: Fitter,
+        parallel: Parallel,
+        penalty: Callable[[int, Family], float],
+        deadline: Deadline = NEVER,
+    ):
+        super().__init__(fitter, parallel, deadline)
         self.penalty = penalty
 
     def _work(self) -> tuple[Any, ...]:

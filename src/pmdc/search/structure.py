@@ -191,13 +191,13 @@ def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str
     return checked
 
 
-def check_time_limit(time_limit: Any) -> float:
-    """Return the time limit in seconds, infinity for None."""
+def check_time_limit(time_limit: Any, argument: str = "time_limit") -> float:
+    """Return a time limit in seconds, infinity for None."""
     if time_limit is None:
         return math.inf
     seconds = _as_float(time_limit)
     if seconds is None or not seconds > 0:
-        raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None for no limit.")
+        raise ValueError(f"{argument}={time_limit!r} must be a positive number of seconds, or None for no limit.")
     return seconds
 
 

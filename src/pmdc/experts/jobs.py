@@ -1,0 +1,80 @@
+"""The fits of experts out of fold: what workers get and return, and what is known of an expert so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmdc._support.arrays import Codes, Floats
+from pmdc.experts.members import Member
+from pmdc.experts.recipes import Recipe, Sample
+from pmdc.learners.validation import deal
+from pmdc.table.rows import TrainingRows
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fit: a recipe for some class variables, without one fold (-1: on all rows)."""
+
+    recipe: Recipe
+    targets: tuple[int, ...]
+    fold: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class ExpertData:
+    """What workers need: the features, standardised and as in the table, states, weights and folds."""
+
+    X: Floats
+    raw: Floats
+    codes: Codes
+    sizes: tuple[int, ...]
+    weights: Floats | None
+    fold: Codes
+
+    def inputs(self, recipe: Recipe) -> Floats:
+        return self.raw if recipe.raw else self.X
+
+
+@dataclass(eq=False)
+class Candidate:
+    """An expert on the folds fitted so far.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    targets : tuple of int
+        Its class variables.
+    members : dict
+        Fold -> the model without it.
+    proba : array of shape (n, states of the targets side by side)
+        Out-of-fold probabilities; NaN where no fold was fitted yet.
+    n_iterations : int or None
+        The iterations of boosting that are used.
+    """
+
+    recipe: Recipe
+    targets: tuple[int, ...]
+    members: dict[int, Member]
+    proba: Floats
+    n_iterations: int | None = None
+
+
+def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
+    """Deal the rows into folds, balanced in all class variables; copies of a row are in the same fold."""
+    _, first, owner = np.unique(rows.origin, return_index=True, return_inverse=True)
+    inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
+    dealt = deal(inputs, rows.classes[first], np.ones(len(first)), n_folds)
+    return dealt.fold[owner]
+
+
+def fit_member(job: Job, data: ExpertData) -> Member:
+    """Fit a recipe without the rows of one fold."""
+    kept = data.fold != job.fold
+    weights = None if data.weights is None else data.weights[kept]
+    sizes = tuple(data.sizes[k] for k in job.targets)
+    return job.recipe.fit(
+        Sample(data.inputs(job.recipe)[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed)
+    )
