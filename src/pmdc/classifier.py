@@ -163,7 +163,8 @@ class GBNC(MultiDimensionalClassifier):
         The class variables and the chosen discrete features (node attribute ``kind``: "class" or "discrete"). Edges
         have the attributes ``conditioning`` ("partition", "input", or "block" within a block) and ``strength``, the
         arc strength: the score lost without the edge, compared with the best accepted family of which all parents are
-        among the others. Required edges have no strength.
+        among the others. Required edges have no strength. ``determined`` is False if the direction is not: the best
+        graph with the reversed edge scores as well, up to `guard` standard errors.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status and seconds.
     scores_ : dict
@@ -334,7 +335,9 @@ class GBNC(MultiDimensionalClassifier):
         self.blocks_ = [[class_names[k] for k in block] for block in blocks.members if len(block) > 1]
         self.scores_ = named_scores(learned.tables, learned.accepted, names)
         self.graph_ = blocks.named_graph(
-            named_graph(learned.families, learned.arc_strengths, names), class_names, names[:n_blocks]
+            named_graph(learned.families, learned.arc_strengths, learned.either_way, names),
+            class_names,
+            names[:n_blocks],
         )
         self.conditioning_ = conditioning_of(self.graph_, class_names)
         self.experts_ = dict(zip(names, learned.experts, strict=False))

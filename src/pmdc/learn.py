@@ -26,6 +26,7 @@ from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import DEFAULT_MAX_PARENTS, ParentRules
+from pmdc.directions import undetermined_arcs
 from pmdc.experts.features import ExpertScore
 from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
 from pmdc.given_parents import Chosen, give_parents
@@ -78,6 +79,8 @@ class LearnedNetwork(NamedTuple):
         The chosen family of each class variable.
     arc_strengths : list of dict
         For each class variable, parent -> score lost without it.
+    either_way : set of (int, int)
+        The arcs (parent, child) whose direction is not determined.
     tables, accepted : lists of dict
         For each class variable, family -> score: all that were scored, and those that the guard accepted.
     limits : list of str
@@ -95,6 +98,7 @@ class LearnedNetwork(NamedTuple):
     structure: Structure
     families: list[Family]
     arc_strengths: list[dict[int, float]]
+    either_way: set[tuple[int, int]]
     tables: list[FamilyTable]
     accepted: list[FamilyTable]
     limits: list[str]
@@ -122,6 +126,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, blocks, settings)
+        either_way = undetermined_arcs(scored.accepted, families, scorer.gain_of, settings)
         fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
         chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
         if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
@@ -143,6 +148,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         structure,
         chosen.families,
         strengths,
+        either_way,
         scored.tables,
         scored.accepted,
         scored.limits,

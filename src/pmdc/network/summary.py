@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,9 +51,12 @@ def conditioning_of(graph: networkx.DiGraph, class_names: Sequence[str]) -> dict
 
 
 def named_graph(
-    chosen: Sequence[Family], strengths: Sequence[dict[int, float]], names: Sequence[str]
+    chosen: Sequence[Family],
+    strengths: Sequence[dict[int, float]],
+    either_way: Collection[tuple[int, int]],
+    names: Sequence[str],
 ) -> networkx.DiGraph:
-    """Return the graph of the class variables and their parents, with conditioning and arc strengths."""
+    """Return the graph of the class variables and their parents, with the attributes of arcs (see `GBNC`)."""
     import networkx as nx
 
     graph = nx.DiGraph()
@@ -63,7 +66,8 @@ def named_graph(
             if names[parent] not in graph:
                 graph.add_node(names[parent], kind="discrete")
             how = "partition" if parent in family.partition else "input"
-            graph.add_edge(names[parent], names[child], conditioning=how)
+            determined = (parent, child) not in either_way
+            graph.add_edge(names[parent], names[child], conditioning=how, determined=determined)
             if parent in strengths[child]:
                 graph.edges[names[parent], names[child]]["strength"] = strengths[child][parent]
     return graph

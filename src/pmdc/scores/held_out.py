@@ -90,10 +90,15 @@ class HeldOutScorer(Scorer):
     def gain(self, child: int, family: Family, other: Family) -> Gain:
         key = child, family, other
         if key not in self._gains:
-            differences = self.rows(child, family) - self.rows(child, other)
-            error = standard_error(differences, self.fitter.sample_weight, self.fitter.origin)
-            self._gains[key] = Gain(self._known[child, family] - self._known[child, other], error)
+            self._gains[key] = super().gain(child, family, other)
         return self._gains[key]
+
+    def gain_of(self, changes: Sequence[tuple[int, Family, Family]]) -> Gain:
+        differences = np.zeros(len(self.fitter.codes))
+        for child, family, other in changes:
+            differences += self.rows(child, family) - self.rows(child, other)
+        value = sum(self._known[child, own] - self._known[child, other] for child, own, other in changes)
+        return Gain(value, standard_error(differences, self.fitter.sample_weight, self.fitter.origin))
 
     def kappa(self, child: int, family: Family) -> float | None:
         return self._kappas.get((child, family))

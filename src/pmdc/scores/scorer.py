@@ -127,9 +127,13 @@ class Scorer(ABC):
     def _read(self, task: Task, answer: Any) -> float:
         """Return the score of a family from the result of a worker."""
 
-    @abstractmethod
     def gain(self, child: int, family: Family, other: Family) -> Gain:
         """Return by how much a scored family is better than another."""
+        return self.gain_of([(child, family, other)])
+
+    @abstractmethod
+    def gain_of(self, changes: Sequence[tuple[int, Family, Family]]) -> Gain:
+        """Return by how much families of several class variables are better than others, all together."""
 
     def kappa(self, child: int, family: Family) -> float | None:
         """Return the kappa of a scored family, if one was chosen."""

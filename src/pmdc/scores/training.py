@@ -36,8 +36,8 @@ class TrainingScorer(Scorer):
     def _read(self, task: Task, answer: Any) -> float:
         return float(answer) - self.penalty(*task)
 
-    def gain(self, child: int, family: Family, other: Family) -> Gain:
-        return Gain(self._known[child, family] - self._known[child, other], 0.0)
+    def gain_of(self, changes: Sequence[tuple[int, Family, Family]]) -> Gain:
+        return Gain(sum(self._known[child, own] - self._known[child, other] for child, own, other in changes), 0.0)
 
 
 def _log_likelihoods(tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter) -> list[tuple[float, Start | None]]:
