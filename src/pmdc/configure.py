@@ -172,7 +172,10 @@ def configure(
     """
     plan = _plan(model, rows, blocks.n_states)
     experts = _by_block(model, blocks, "experts")
-    recipes = [_recipes(one, plan, rows.weighted) for one in experts]
+    recipes = [
+        _recipes(one, plan, len(rows) / n_states, rows.weighted)
+        for one, n_states in zip(experts, blocks.n_states, strict=True)
+    ]
     recipes = [
         [recipe for recipe in own if not recipe.needs_pilot] if block in forests_only else own
         for block, own in zip(blocks.members, recipes, strict=True)
@@ -277,11 +280,11 @@ def _of_block(
     return values[0]
 
 
-def _recipes(experts: Any, plan: ExpertPlan, weighted: bool) -> list[Recipe]:
+def _recipes(experts: Any, plan: ExpertPlan, rows_per_state: float, weighted: bool) -> list[Recipe]:
     if experts is None or plan.n_folds < 2:  # no model can be without the only row
         return []
     if isinstance(experts, str):
-        return list(plan.recipes)
+        return plan.recipes_for(rows_per_state)
     for classifier in experts:
         check_classifier(classifier, weighted)
     return user_recipes(experts)

@@ -31,7 +31,8 @@ def undetermined_arcs(
 
     An arc is determined if it is required, if no accepted family has it reversed, or if every graph that has it
     reversed and connects the same pairs scores lower by more than `guard` standard errors and by more than
-    guard^2 / 2 nats. Above `MAX_EXACT` class variables, a better reversed graph may be missed.
+    guard^2 / 2 nats. Above `MAX_EXACT` class variables, a better reversed graph may be missed. Arcs for which there is
+    no time are not determined.
 
     Parameters
     ----------
@@ -52,7 +53,11 @@ def undetermined_arcs(
     tell_phase("reversing arcs")
     for child in range(n_classes):
         for parent in parents[child]:
-            if parent in settings.rules[child].required or settings.deadline.passed():
+            if parent in settings.rules[child].required:
+                continue
+            if settings.deadline.passed():
+                settings.deadline.cut("the directions of arcs")
+                found.add((parent, child))
                 continue
             other = _best_with(scores, child, parent, settings)
             if other is None:
