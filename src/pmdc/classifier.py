@@ -72,8 +72,8 @@ class GBNC(MultiDimensionalClassifier):
 
         - Held-out criteria are the log-probability of each row under local models that have not seen it: "cv" by
           cross-validation (out-of-bag for forests with bootstrap, unless `cv` gives folds), "loo" by leave-one-out
-          (for naive Bayes exactly, on experts by one Newton step). "auto" is "loo" for these two and "cv" for any
-          other estimator.
+          (for naive Bayes exactly; on experts by one Newton step, which is too optimistic for class variables of many
+          states). "auto" is "loo" for naive Bayes and "cv" for all others.
         - Penalised criteria are the log-likelihood of the training rows minus a penalty. "bic" is the paper's,
           1/2 ln N x (states - 1) x (product of the parents' numbers of states), with N the sum of the weights. "aic"
           has 1 instead of 1/2 ln N, "bic-full" counts all parameters of the local models, "cll" has no penalty. A

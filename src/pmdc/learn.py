@@ -212,9 +212,9 @@ def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, paralle
     deadline = settings.deadline
     if not settings.held_out and not auto_C:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings), deadline.share(SCORES_SHARE))
-    evaluator = make_evaluator(
-        str(settings.criterion) if settings.held_out else "cv", fitter.learners, rows, settings.cv
-    )
+    criterion = str(settings.criterion) if settings.held_out else "cv"
+    # Experts have not split rows either.
+    evaluator = make_evaluator(criterion, fitter.learners, rows, settings.cv, whole_rows=any(settings.recipes))
     held_out = fitter
     if isinstance(evaluator, CrossValidation):
         folds = evaluator.folds

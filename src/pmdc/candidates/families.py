@@ -54,6 +54,19 @@ class Family(NamedTuple):
         return self.without(max(self.partition, key=ranking.index))
 
 
+MAX_INPUT_COEFFICIENTS = 2_000
+"""Families whose inputs would have more coefficients than this in a local model are not scored.
+
+A Newton step of logistic regression takes time cubic in their number. They arise only if both a class variable and its
+parent have dozens of states; such parents may still partition the rows.
+"""
+
+
+def is_small(child: int, family: Family, sizes: Sequence[int]) -> bool:
+    """Return whether the inputs of a family have few enough coefficients."""
+    return (sizes[child] - 1) * sum(sizes[p] - 1 for p in family.inputs) <= MAX_INPUT_COEFFICIENTS
+
+
 Task = tuple[int, Family]
 """A class variable and one of its families."""
 

@@ -50,6 +50,9 @@ class Judge(Protocol):
     def affordable(self, child: int, family: Family) -> bool:
         """Return whether the conditional table of a family is small enough for prediction."""
 
+    def small(self, child: int, family: Family) -> bool:
+        """Return whether the inputs of a family have few enough coefficients to be fitted."""
+
     def out_of_time(self) -> bool:
         """Return whether no further families can be scored."""
 
@@ -122,7 +125,7 @@ class FamilySearch:
     def _score(self, tasks: Iterable[Task]) -> None:
         """Score families, and add them and those that their scores depend on to the tables."""
         changed = set()
-        new = [task for task in dict.fromkeys(tasks) if task[1] not in self.tables[task[0]]]
+        new = [task for task in dict.fromkeys(tasks) if task[1] not in self.tables[task[0]] and self.judge.small(*task)]
         for (child, family), value in self.judge.score(new).items():
             if self.rules[child].required <= set(family.parents):
                 self.tables[child][family] = value
@@ -183,7 +186,8 @@ class FamilySearch:
             for child, own in sets.items():
                 rule, table = self.rules[child], self.tables[child]
                 families = [self._best[child][classes].family for classes in own if classes in self._best[child]]
-                tasks += [(child, f) for family in families for f in self._changes(rule, family) if f not in table]
+                changes = [f for family in families for f in self._changes(rule, family)]
+                tasks += [(child, f) for f in changes if f not in table and self.judge.small(child, f)]
             if not tasks:
                 break
             self._score(tasks)

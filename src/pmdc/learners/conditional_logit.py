@@ -12,8 +12,9 @@ and minimises the negative log-likelihood plus the penalty
 
 without evidence to the contrary, the model is the geometric mean of the experts. This is McFadden's conditional logit
 with alternative-specific constants. The objective is strictly convex, and Newton's method solves it for all parts
-together. What the model without a row says of it follows from one Newton step (the approximate leave-one-out of Rad and
-Maleki 2020), which is accurate because each model has few coefficients.
+together. What the model without a row says of it follows approximately from one Newton step (the leave-one-out of Rad
+and Maleki 2020). That is accurate for models of all rows; in small parts with many states and a weak penalty it is far
+too optimistic.
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ class ConditionalLogitLearner(LeaveOneOut, Regularised):
     C : float or "auto", default="auto"
         Inverse penalty of biases and of the effects of parents; "auto" is chosen by held-out rows.
     """
+
+    exact_leave_one_out = False
 
     def __init__(self, X: Floats, sample_weight: Floats, C: float | str = "auto"):
         self.estimator = "conditional logit"

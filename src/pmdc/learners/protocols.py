@@ -163,6 +163,9 @@ class CrossValidated(WarmStart):
 class LeaveOneOut(LocalLearner):
     """A learner with leave-one-out predictions in closed form."""
 
+    exact_leave_one_out: bool = True
+    """Whether these are those of refitted models."""
+
     @abstractmethod
     def leave_one_out(self, task: LocalTask) -> Floats:
         """Return log P(own state) of each row by the models fitted without it.

@@ -104,11 +104,13 @@ class CrossValidation:
         return HeldOutRows(log_proba, weight)
 
 
-def make_evaluator(criterion: str, learners: Sequence[LocalLearner], rows: TrainingRows, cv: Any) -> Evaluator:
+def make_evaluator(
+    criterion: str, learners: Sequence[LocalLearner], rows: TrainingRows, cv: Any, whole_rows: bool = False
+) -> Evaluator:
     """Make the evaluator of a held-out criterion.
 
-    "auto" is leave-one-out if all learners can do it and rows have no copies. Otherwise forests are evaluated out of
-    the bag unless folds are given or rows have copies, and all others by folds.
+    "auto" is leave-one-out if all learners can do it exactly and rows have no copies. Otherwise forests are evaluated
+    out of the bag unless folds are given or rows have copies, and all others by folds.
 
     Parameters
     ----------
@@ -116,6 +118,8 @@ def make_evaluator(criterion: str, learners: Sequence[LocalLearner], rows: Train
     learners : the learners of all class variables
     rows : TrainingRows
     cv : int, splitter or iterable, as in `read_folds`
+    whole_rows : bool
+        As in `read_folds`.
     """
     unable = [learner for learner in learners if not isinstance(learner, LeaveOneOut)]
     if criterion == "loo" and unable:
@@ -127,8 +131,9 @@ def make_evaluator(criterion: str, learners: Sequence[LocalLearner], rows: Train
     if criterion == "loo" and rows.has_copies:
         raise ValueError("criterion='loo' is not available for rows with copies: choose criterion='cv'.")
     if not rows.has_copies:
-        if criterion != "cv" and not unable:
+        exact = all(isinstance(learner, LeaveOneOut) and learner.exact_leave_one_out for learner in learners)
+        if criterion == "loo" or (criterion == "auto" and exact):
             return LeaveOneOutEvaluator()
         if isinstance(cv, Integral) and all(isinstance(learner, OutOfBag) for learner in learners):
             return OutOfBagEvaluator()
-    return CrossValidation(read_folds(cv, rows))
+    return CrossValidation(read_folds(cv, rows, whole_rows))

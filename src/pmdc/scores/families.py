@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pmdc._support.warn import warn_user
-from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, in_order
+from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, in_order, is_small
 from pmdc.candidates.family_search import FamilySearch
 from pmdc.candidates.parent_sets import restrict, score_parent_sets
 from pmdc.candidates.rules import ParentRules, predicted_models
@@ -159,6 +159,10 @@ class FamilyScoring:
         if not isinstance(self.scorer, TrainingScorer) or self.settings.prune is None:
             return False
         return bound >= -self.scorer.penalty(child, family)
+
+    def small(self, child: int, family: Family) -> bool:
+        required = self.settings.rules[child].required
+        return set(family.parents) <= required or is_small(child, family, self.scorer.fitter.sizes)
 
     def out_of_time(self) -> bool:
         return self.scorer.out_of_time()

@@ -39,7 +39,7 @@ class Folds:
     fold: Codes | None
 
 
-def read_folds(cv: Any, rows: TrainingRows) -> Folds:
+def read_folds(cv: Any, rows: TrainingRows, whole_rows: bool = False) -> Folds:
     """Read the folds, which are the same for every family; copies of a row are in the same fold.
 
     Parameters
@@ -48,14 +48,18 @@ def read_folds(cv: Any, rows: TrainingRows) -> Folds:
         A number deals the rows by their contents (`pmdc.learners.validation.deal`). A splitter gets the class variables
         of the rows of positive weight; an iterable has positions in the whole table.
     rows : TrainingRows
+    whole_rows : bool
+        Whether a number deals each row into one fold, whatever its weight; otherwise a row of weight 3 is dealt as
+        three rows.
     """
-    return _deal(int(cv), rows) if isinstance(cv, Integral) else _read_given(cv, rows)
+    return _deal(int(cv), rows, whole_rows) if isinstance(cv, Integral) else _read_given(cv, rows)
 
 
-def _deal(n_folds: int, rows: TrainingRows) -> Folds:
+def _deal(n_folds: int, rows: TrainingRows, whole_rows: bool) -> Folds:
     _, first, owner, n_copies = np.unique(rows.origin, return_index=True, return_inverse=True, return_counts=True)
     inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
-    dealt = deal(inputs, rows.classes[first], np.bincount(owner, rows.weights).astype(float), n_folds)
+    weights = np.ones(len(first)) if whole_rows else np.bincount(owner, rows.weights).astype(float)
+    dealt = deal(inputs, rows.classes[first], weights, n_folds)
     # Each row of the table brings its copies along.
     copies = n_copies[dealt.rows]
     piece = np.repeat(np.arange(len(copies)), copies)

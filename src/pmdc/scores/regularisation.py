@@ -11,7 +11,7 @@ import numpy as np
 from pmdc._support.arrays import Floats
 from pmdc._support.deadline import NEVER, Deadline
 from pmdc._support.progress import tell_phase
-from pmdc.candidates.families import Family, Task
+from pmdc.candidates.families import Family, Task, is_small
 from pmdc.candidates.rules import ParentRules
 from pmdc.learners.protocols import LocalLearner, Regularised, Start
 from pmdc.learners.validation import best_C
@@ -56,15 +56,16 @@ def choose_C(
     tell_phase("choosing the regularisation of the local models")
     every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
     alone = {rule.child: (-math.inf, DEFAULT_C, rule.without_classes()[-1]) for rule in rules}
-    alone |= best([(rule.child, family) for rule in rules for family in rule.without_classes()], fitter)
+    tasks = [(rule.child, family) for rule in rules for family in rule.without_classes()]
+    alone |= best([task for task in tasks if is_small(*task, fitter.sizes) or not task[1].parents], fitter)
     fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
-    tasks: list[Task] = []
+    tasks = []
     for rule in rules:
         possible = [v for v in fitter.ranking[rule.child] if v < rule.n_classes and v in rule.allowed]
         if possible and rule.max_parents:
             base = alone[rule.child][2]
             tasks += [(rule.child, base.feed(possible[0])), (rule.child, base.divide_by(possible[0]))]
-    beside = best(tasks, fitter)
+    beside = best([task for task in tasks if is_small(*task, fitter.sizes)], fitter)
     other = [(child, alone[child][2], C) for child, (_, C, _) in beside.items() if alone[child][1] != C]
     answers = parallel(_score, other, fitter, evaluator, shrunk, deadline=deadline)
     scores = dict(zip(other, answers, strict=False))
