@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
@@ -39,6 +40,8 @@ class Chosen:
         The held-out log-probability of each row's states.
     experts : tuple of ConditionalExperts or None
         For each class variable, its experts on the features and its parents; empty if no class variable has any.
+    strengths : sequence of dict
+        For each class variable, the arc strengths of parents that the structure search did not give it; empty likewise.
     """
 
     families: list[Family]
@@ -46,6 +49,7 @@ class Chosen:
     kappa: Callable[[int, Family], float | None]
     held_out: Floats | None
     experts: tuple[ConditionalExperts | None, ...] = ()
+    strengths: Sequence[dict[int, float]] = ()
 
 
 def give_parents(
@@ -53,8 +57,8 @@ def give_parents(
 ) -> Chosen:
     """Try experts on (x, parents) for each class variable, and keep those that pass the guard.
 
-    The wider set of parents is tried first (`widen`). If it passes, the parents of the graph alone are tried too, and
-    further parents are kept only if they pass the guard against these. Only class variables with expert features and
+    The wider set of parents is tried first (`widen`). If it passes, each further parent is left out in turn, and stays
+    out unless held-out rows lose significantly by it. Only class variables with expert features and
     the default local model are tried, not with ``conditioning="partition"``, and only if held-out scores are of the
     rows as they are. After the deadline of the fits, no further class variable is tried.
     """
@@ -94,17 +98,22 @@ def give_parents(
     families = [found[k].family if k in found else family for k, family in enumerate(chosen.families)]
     learners = [found[k].learner if k in found else own for k, own in enumerate(chosen.fitter.learners)]
     given = tuple(found[k].experts if k in found else None for k in range(n_classes))
-    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, held_out, given)
+    strengths = [found[k].strengths if k in found else {} for k in range(n_classes)]
+    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, held_out, given, strengths)
 
 
 class _Given(NamedTuple):
-    """A class variable with experts on (x, parents): held-out rows, family, and what is needed to fit it."""
+    """A class variable with experts on (x, parents): held-out rows, family, and what is needed to fit it.
+
+    `strengths` are the arc strengths of the parents that the graph did not have.
+    """
 
     rows: Floats
     family: Family
     learner: ConditionalLogitLearner
     scorer: HeldOutScorer
     experts: ConditionalExperts
+    strengths: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -119,13 +128,21 @@ class _Trial:
     settings: Settings
 
     def best(self, k: int, wider: tuple[int, ...], parents: tuple[int, ...], base: Floats) -> _Given | None:
-        """Return the experts given the wider parents, or those given the parents of the graph if they do as well."""
+        """Return the experts given the parents of the graph and those of the wider set that are worth it."""
         best = self.run(k, wider, base)
-        if best is not None and parents and parents != wider:
-            fewer = self.run(k, parents, base)
-            if fewer is not None and not self.passes(best.rows - fewer.rows):
-                return fewer
-        return best
+        ranking, sizes = self.scorer.fitter.ranking[k], self.scorer.fitter.sizes
+        strengths: dict[int, float] = {}
+        for extra in sorted(set(wider) - set(parents), key=ranking.index, reverse=True):  # the least informative first
+            if best is None:
+                break
+            rest = tuple(p for p in best.experts.parents if p != extra)
+            fewer = self.run(k, rest, base) if rest else None
+            lost = best.rows - (base if fewer is None else fewer.rows)
+            if self.passes(lost, (sizes[k] - 1) * (sizes[extra] - 1)):
+                strengths[extra] = self.gain(lost)
+            else:
+                best = fewer
+        return None if best is None else best._replace(strengths=strengths)
 
     def run(self, k: int, parents: tuple[int, ...], base: Floats) -> _Given | None:
         """Return the best family with experts given these parents, if it passes the guard against `base`."""
@@ -142,16 +159,16 @@ class _Trial:
         scores = own.score([(k, other) for other in tried])
         best = max(tried, key=lambda other: scores[k, other])
         rows = own.rows(k, best)
-        return _Given(rows, best, wider, own, given.experts) if self.passes(rows - base, len(tried)) else None
+        return _Given(rows, best, wider, own, given.experts, {}) if self.passes(rows - base) else None
 
     def gain(self, difference: Floats) -> float:
         return float(self.scorer.fitter.sample_weight @ difference)
 
-    def passes(self, difference: Floats, among: int = 1) -> bool:
-        """Return whether held-out rows gain more than the guard."""
+    def passes(self, difference: Floats, n_parameters: float = math.inf) -> bool:
+        """Return whether held-out rows gain more than the guard; there is one test for each class variable."""
         weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
         gain = Gain(self.gain(difference), standard_error(difference, weights, origin))
-        return exceeds(gain, least_gain(self.settings.guard, among))
+        return exceeds(gain, least_gain(self.settings.guard, len(self.families), n_parameters))
 
 
 def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:

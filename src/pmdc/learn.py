@@ -141,6 +141,8 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
     if experts is not None:
         network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
     strengths = [arc_strengths(table, family) for table, family in zip(scored.accepted, families, strict=True)]
+    for own, added in zip(strengths, chosen.strengths, strict=False):
+        own |= added
     tried: list[list[ExpertScore]] = [[] for _ in families] if experts is None else experts.scores
     return LearnedNetwork(
         network,
