@@ -96,9 +96,9 @@ class GBNC(MultiDimensionalClassifier):
         exceeds this number in absolute value, 5 % with 2. Single arcs are tested at a correspondingly higher level
         (`pmdc.scores.guard`). 0 switches the guard off.
     cv : int, splitter or list of (train, test) rows, default=5
-        The folds of cross-validation. A number deals the rows by their contents, balanced in all class variables: the
-        order of the rows does not matter, and a row of weight 3 is dealt as three equal rows; experts deal folds of
-        their own. A list contains positions in the table given to `fit`; a splitter is called with the rows of positive
+        The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
+        not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
+        their own). A list contains positions in the table given to `fit`; a splitter is called with the rows of positive
         weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and the
         experts use these folds too.
     prune : {"lemma", "definition", None}, default="lemma"
