@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.linear_model import SGDClassifier
+from sklearn.utils.validation import check_is_fitted
 
 from pmdc._support.checks import check_choice, check_count
 from pmdc._support.deadline import Deadline
@@ -26,6 +27,7 @@ from pmdc.inference import JointDistribution
 from pmdc.inference.junction_tree import MEMORY_BUDGET
 from pmdc.learn import LearnedNetwork
 from pmdc.network.summary import conditioning_of, named_graph, named_scores
+from pmdc.network.words import headline
 from pmdc.scores import criteria
 from pmdc.scores.families import Plan, plan
 from pmdc.search import METHODS, Structure
@@ -98,8 +100,8 @@ class GBNC(MultiDimensionalClassifier):
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
         not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
-        their own). A list contains positions in the table given to `fit`; a splitter is called with the rows of positive
-        weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and the
+        their own). A list contains positions in the table given to `fit`; a splitter is called with the rows of
+        positive weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and the
         experts use these folds too.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
@@ -404,6 +406,20 @@ class GBNC(MultiDimensionalClassifier):
 
     def _own_graph(self) -> networkx.DiGraph:
         return self.graph_
+
+    def summary(self) -> str:
+        """Return in words which class variables depend on which, and whether the graph is proved to be the best.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> print(GBNC(experts=None).fit(data.X, data.Y).summary())
+        y... The graph is the best that ... candidate parent sets allow (proved).
+        """
+        check_is_fitted(self, "graph_")
+        return headline(self)
 
     # Predicting ----------------------------------------------------------------------------------------------
 
