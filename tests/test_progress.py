@@ -31,8 +31,10 @@ def test_a_fit_tells_its_phases():
         "scoring parent sets of size 0",
         "scoring parent sets of size 1",
         "scoring parent sets of size 2",
-        "scoring a chain",
+        "scoring families without each of their parents",
+        "scoring parent sets of size 3",
         "searching for the best graph",
+        "reversing arcs",
         "fitting the local models",
     ]
     for name, steps in zip(diary.phases, diary.steps, strict=True):

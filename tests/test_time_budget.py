@@ -272,8 +272,9 @@ def test_two_fits_of_the_command_line_share_the_limit():
     from dataclasses import replace
 
     from pmdc.cli.fitting import Settings, _model
+    from pmdc.cli.kinds import Choices
 
-    alone = Settings(["y"], [], [], False, "auto", "auto", 3, None, 60.0, None, 0, 1)
+    alone = Settings(Choices(["y"], [], [], [], False, None), "auto", "auto", None, None, 60.0, None, None, 0, 1)
     budgets = [_model(one, None).time_budget for one in (alone, replace(alone, test_size=0.2))]
     assert budgets == [60.0, 30.0]
     assert _model(replace(alone, time_limit=None, test_size=0.2), None).time_budget is None

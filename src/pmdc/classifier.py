@@ -101,8 +101,8 @@ class GBNC(MultiDimensionalClassifier):
         The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
         not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
         their own). A list contains positions in the table given to `fit`; a splitter is called with the rows of
-        positive weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and the
-        experts use these folds too.
+        positive weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and
+        the experts use these folds too.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
         paper's refinement, which may lose it (only with ``conditioning="partition"``; otherwise the same as "lemma").

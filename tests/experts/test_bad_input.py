@@ -243,7 +243,7 @@ def test_a_state_with_one_row_is_possible_by_default():
 def test_constant_features_give_frequencies():
     model = GBNC(max_parents=0).fit(np.ones((40, 2)), Y)
     for k, p in enumerate(model.predict_proba(np.ones((1, 2)))):
-        np.testing.assert_allclose(p[0], np.bincount(Y[:, k]) / 40, atol=0.05)
+        np.testing.assert_allclose(p[0], np.bincount(Y[:, k]) / 40, atol=0.1)
 
 
 def test_discrete_features_alone():

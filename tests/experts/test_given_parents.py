@@ -91,9 +91,10 @@ def test_an_estimator_on_experts_keeps_to_them():
 
 
 def test_wider_sets_are_limited():
-    assert widen((1,), [3, 2], (2, 2, 2, 2)) == (1, 2, 3)
-    assert widen((), [0, 1, 2], (MAX_CONFIGURATIONS, 2, 2)) == (0,)
-    assert widen((), [0, 1, 2], (8, 9, 8)) == (0, 2)
+    assert widen((1,), [3, 2], (2, 2, 2, 2), None) == (1, 2, 3)
+    assert widen((), [0, 1, 2], (MAX_CONFIGURATIONS, 2, 2), None) == (0,)
+    assert widen((), [0, 1, 2], (8, 9, 8), None) == (0, 2)
+    assert widen((1,), [3, 2], (2, 2, 2, 2), 2) == (1, 3)
 
 
 def test_a_file_with_experts_given_parents_for_a_class_variable_without_experts(tmp_path):

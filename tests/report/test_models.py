@@ -104,8 +104,8 @@ def test_strength_does_not_depend_on_pruning(data):
         (Family((1,)), {Family(()): -7.0, Family((), (1,)): -4.0, Family((2,)): -1.0}, {1: 2.0}),
         # {1} is better than both: nothing is lost without 2.
         (Family((1, 2)), {Family((1,)): -4.0, Family((2,)): -6.0}, {1: 1.0, 2: 0.0}),
-        # Without 1 there is no score; {1} and {} are the next that differ by it.
-        (Family((1,), (3,)), {Family(()): -9.0, Family((), (1,)): -7.0}, {1: 2.0, 3: 2.0}),
+        # Without 1 there is only the empty set.
+        (Family((1,), (3,)), {Family(()): -9.0, Family((), (1,)): -7.0}, {1: 4.0, 3: 2.0}),
         # A required parent is in all families.
         (Family((1, 2)), {Family((1,)): -6.0}, {2: 1.0}),
         (Family((1,)), {Family(()): -np.inf}, {}),
@@ -113,20 +113,6 @@ def test_strength_does_not_depend_on_pruning(data):
 )
 def test_strengths_from_the_scores_of_the_search(family, others, strengths):
     assert arc_strengths({family: -5.0, **others}, family) == strengths
-
-
-def test_discrete_features_are_not_credited_with_what_others_tell(data):
-    """They are chosen before class variables and stay; so they are compared where there are no class variables."""
-    model = GBNC(NaiveBayes(), conditioning="input", guard=0, max_parents=2).fit(data.X, data.Y)
-    unscored = [
-        (parent, child)
-        for parent, child in model.graph_.edges
-        if model.structure_.parents[child] - {parent} not in model.scores_[child]
-    ]
-    assert unscored
-    for parent, child in unscored:
-        own, features = model.scores_[child], model.structure_.parents[child] - set(data.Y)
-        assert model.graph_.edges[parent, child]["strength"] == pytest.approx(own[features] - own[features - {parent}])
 
 
 def test_required_edges_have_no_strength(data):

@@ -190,10 +190,10 @@ def _recording() -> Iterator[list[Caught]]:
 
 
 def _warn_once(caught: Sequence[Caught]) -> None:
-    """Issue the first warning of each kind; warnings that differ only in numbers are of the same kind."""
+    """Issue one warning of each kind, the first by its text; those that differ only in numbers are of the same kind."""
     counts: Counter[Caught] = Counter()
     first: dict[Caught, str] = {}
-    for category, message in caught:
+    for category, message in sorted(caught, key=lambda each: (each[0].__name__, each[1])):  # threads have no order
         kind = category, re.sub(r"[\d.]+", "#", message)
         counts[kind] += 1
         first.setdefault(kind, message)

@@ -43,7 +43,7 @@ class Calibrated:
 def find_temperature(learner: LocalLearner, task: LocalTask) -> float:
     """Return the temperature of the models of a task without parents; 1 for a single row."""
     inputs = learner.plain if isinstance(learner, GroupedLearner) else learner.X
-    rows, fold, share = deal(inputs, task.codes[:, None], learner.sample_weight, N_FOLDS)
+    rows, fold, share = deal(inputs, task.codes[:, None], learner.sample_weight, N_FOLDS, stratify=task.codes)
     if not fold.any():
         return 1.0
     log_proba = np.empty((len(rows), task.n_states))

@@ -39,11 +39,11 @@ class Dealt(NamedTuple):
     share: Floats
 
 
-def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int) -> Dealt:
+def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int, stratify: Codes | None = None) -> Dealt:
     """Deal rows at random into folds, by their contents: neither their order nor repetition changes the folds.
 
-    A row of weight w is dealt as round(w) equal rows, at least one. The folds have equal sizes, but they are not
-    balanced in the outcomes: if each fold had the outcomes in the same proportions, held-out rows would confirm
+    A row of weight w is dealt as round(w) equal rows, at least one. The folds have equal sizes. Several class variables
+    should not be balanced together: if each fold has the outcomes in the same proportions, held-out rows confirm
     whatever dependence the training rows have, noise included.
 
     Parameters
@@ -53,14 +53,18 @@ def deal(inputs: Floats, outcomes: Codes, sample_weight: Floats, n_folds: int) -
     sample_weight : array of shape (n,)
     n_folds : int
         At most as many folds as there are rows, counted by weight.
+    stratify : array of shape (n,) or None
+        The states of one class variable, which are dealt evenly.
     """
     order = np.lexsort((_random_direction(inputs), *outcomes.T))
     count = np.clip(np.round(sample_weight[order]), 1, max(1, MAX_COPIES // len(order))).astype(np.int64)
     total = int(count.sum())
     n_folds = min(n_folds, total)
-    fold_of_copy = np.random.RandomState(0).permutation(total) % n_folds
+    copies, place = np.repeat(np.arange(len(order)), count), np.random.RandomState(0).permutation(total)
+    if stratify is not None:
+        place[np.lexsort((place, stratify[order][copies]))] = np.arange(total)
     dealt = np.zeros((len(order), n_folds), dtype=np.int64)
-    np.add.at(dealt, (np.repeat(np.arange(len(order)), count), fold_of_copy), 1)
+    np.add.at(dealt, (copies, place % n_folds), 1)
     rows, fold = np.nonzero(dealt)
     share = dealt[rows, fold] / count[rows]
     ascending = np.lexsort((fold, order[rows]))

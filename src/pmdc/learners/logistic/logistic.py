@@ -271,7 +271,7 @@ class LogisticLearner(GroupedLearner[LogisticModels], CrossValidated, Regularise
         """
         if not self.auto:
             return self
-        rows, fold, share = deal(self.plain, task.codes[:, None], self.sample_weight, 5)
+        rows, fold, share = deal(self.plain, task.codes[:, None], self.sample_weight, 5, stratify=task.codes)
         dealt, some = self.on(rows, share * self.sample_weight[rows]), task.take(rows)
         weights = some.partition.weights(dealt.sample_weight)
         floor = -np.log(task.n_states) - np.log1p(weights[some.partition.part])
