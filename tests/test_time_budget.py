@@ -276,6 +276,7 @@ def test_two_fits_of_the_command_line_share_the_limit():
 
     alone = Settings(Choices(["y"], [], [], [], False, None), "auto", "auto", None, None, 60.0, None, None, 0, 1)
     budgets = [_model(one, None).time_budget for one in (alone, replace(alone, test_size=0.2))]
-    assert budgets == [60.0, 30.0]
+    assert budgets == [60.0, 20.0]
+    assert _model(replace(alone, confidence=2), None).time_budget == 20.0
     assert _model(replace(alone, time_limit=None, test_size=0.2), None).time_budget is None
     assert _model(alone, None).time_limit is None

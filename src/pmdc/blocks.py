@@ -230,7 +230,9 @@ class Blocks:
         out.add_nodes_from(class_names, kind="class")
         out.add_nodes_from((name, about) for name, about in graph.nodes(data=True) if about["kind"] != "class")
         for block in members.values():
-            out.add_edges_from(((a, b) for i, b in enumerate(block) for a in block[:i]), conditioning="block")
+            out.add_edges_from(
+                ((a, b) for i, b in enumerate(block) for a in block[:i]), conditioning="block", determined=False
+            )
         for parent, child, about in graph.edges(data=True):
             for one in members[child]:
                 out.add_edges_from((other, one, dict(about)) for other in members.get(parent, [parent]))

@@ -2,7 +2,7 @@
 
 Reversing one arc may ask for the reversal of others: a -> b -> c describes the same dependence as a <- b <- c and as
 a <- b -> c, but not as a -> b <- c. So for each arc the best graph is searched for that has it reversed and connects
-the same pairs of class variables, and is compared with the best graph of all.
+no other pairs of class variables, and is compared with the best graph of all.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Compare = Callable[[Sequence[tuple[int, Family, Family]]], Gain]
 
 
 def undetermined_arcs(
-    accepted: Sequence[FamilyTable], families: Sequence[Family], compare: Compare, settings: Settings
+    tables: Sequence[FamilyTable], families: Sequence[Family], compare: Compare, settings: Settings
 ) -> set[tuple[int, int]]:
     """Return the arcs (parent, child) between class variables whose direction the scores do not determine.
 
-    An arc is determined if it is required, if no accepted family has it reversed, or if every graph that has it
-    reversed and connects the same pairs scores lower by more than `guard` standard errors and by more than
-    guard^2 / 2 nats. Above `MAX_EXACT` class variables, a better reversed graph may be missed. Arcs for which there is
-    no time are not determined.
+    An arc is determined if it is required, if no scored family has it reversed, or if every graph that has it reversed
+    and connects no other pairs scores lower by more than z standard errors and by more than z^2 / 2 nats. z is `guard`,
+    or 2 without a guard. Above `MAX_EXACT` class variables, a better reversed graph may be missed. Arcs for which there
+    is no time are not determined.
 
     Parameters
     ----------
-    accepted : for each class variable, family -> score
+    tables : for each class variable, family -> score, of all families that were scored
     families : the family of each class variable in the best graph
     compare : Compare
     settings : Settings
@@ -44,12 +44,13 @@ def undetermined_arcs(
     n_classes = len(families)
     parents = [family.classes(n_classes) for family in families]
     connected = [{*own, *(child for child in range(n_classes) if k in parents[child])} for k, own in enumerate(parents)]
-    best = [best_per_class_set(table, n_classes) for table in accepted]
+    best = [best_per_class_set(table, n_classes) for table in tables]
     scores = {
         str(k): {frozenset(map(str, s)): table[family] for s, family in best[k].items() if connected[k].issuperset(s)}
-        for k, table in enumerate(accepted)
+        for k, table in enumerate(tables)
     }
     found: set[tuple[int, int]] = set()
+    z = settings.guard or 2.0
     tell_phase("reversing arcs")
     for child in range(n_classes):
         for parent in parents[child]:
@@ -64,7 +65,7 @@ def undetermined_arcs(
                 continue
             changed = [k for k in range(n_classes) if other[k] != parents[k]]
             lost = compare([(k, families[k], best[k][other[k]]) for k in changed])
-            if lost.value <= max(settings.guard * lost.standard_error, settings.guard**2 / 2):
+            if lost.value <= max(z * lost.standard_error, z**2 / 2):
                 found.add((parent, child))
     return found
 

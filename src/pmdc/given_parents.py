@@ -138,7 +138,7 @@ class _Trial:
             rest = tuple(p for p in best.experts.parents if p != extra)
             fewer = self.run(k, rest, base) if rest else None
             lost = best.rows - (base if fewer is None else fewer.rows)
-            if self.passes(lost, (sizes[k] - 1) * (sizes[extra] - 1)):
+            if self.passes(lost, len(sizes), (sizes[k] - 1) * (sizes[extra] - 1)):
                 strengths[extra] = self.gain(lost)
             else:
                 best = fewer
@@ -164,11 +164,11 @@ class _Trial:
     def gain(self, difference: Floats) -> float:
         return float(self.scorer.fitter.sample_weight @ difference)
 
-    def passes(self, difference: Floats, n_parameters: float = math.inf) -> bool:
-        """Return whether held-out rows gain more than the guard; there is one test for each class variable."""
+    def passes(self, difference: Floats, n_each: int = 1, n_parameters: float = math.inf) -> bool:
+        """Return whether held-out rows gain more than the guard, with `n_each` tests for each class variable."""
         weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
         gain = Gain(self.gain(difference), standard_error(difference, weights, origin))
-        return exceeds(gain, least_gain(self.settings.guard, len(self.families), n_parameters))
+        return exceeds(gain, least_gain(self.settings.guard, n_each * len(self.families), n_parameters))
 
 
 def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:

@@ -126,7 +126,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, blocks, settings)
-        either_way = undetermined_arcs(scored.accepted, families, scorer.gain_of, settings)
+        either_way = undetermined_arcs(scored.tables, families, scorer.gain_of, settings)
         fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
         chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
         if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
@@ -140,6 +140,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
         network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
+    either_way |= _arcs(chosen.families) - _arcs(families)  # added after the search, in the order that it left
     strengths = [arc_strengths(table, family) for table, family in zip(scored.accepted, families, strict=True)]
     for own, added in zip(strengths, chosen.strengths, strict=False):
         own |= added
@@ -158,6 +159,10 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         tried,
         chosen.held_out,
     )
+
+
+def _arcs(families: Sequence[Family]) -> set[tuple[int, int]]:
+    return {(p, child) for child, family in enumerate(families) for p in family.classes(len(families))}
 
 
 def _rows(scorer: Scorer, families: Sequence[Family], rows: TrainingRows) -> Floats | None:

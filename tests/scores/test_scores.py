@@ -633,7 +633,23 @@ def test_the_standard_error_counts_the_rows_of_the_table():
     expected = standard_error((shares * copies).sum(axis=1), np.ones(100), np.arange(100))
     flat = copies.ravel(), shares.ravel()
     assert standard_error(*flat, np.repeat(np.arange(100), 3)) == pytest.approx(expected)
-    assert standard_error(*flat, np.arange(300)) > 1.2 * expected, "as if all were rows of their own"
+
+
+def test_weights_that_are_not_counts_are_not_repetitions():
+    rng = np.random.default_rng(0)
+    weights = rng.lognormal(0, 0.6, size=2000)
+    sums = [weights @ rng.normal(size=2000) for _ in range(2000)]
+    own = standard_error(rng.normal(size=2000), weights, np.arange(2000))
+    assert own == pytest.approx(np.std(sums), rel=0.1)
+
+
+def test_survey_weights_give_no_false_arcs():
+    found = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(200, 2)), rng.integers(0, 2, size=(200, 3))
+        found += len(GBNC(experts=None).fit(X, Y, rng.lognormal(0, 0.6, size=200)).graph_.edges)
+    assert found == 0
 
 
 def test_noise_gets_no_edges_unless_the_guard_is_off():

@@ -6,7 +6,7 @@ its states has its own models (as in the paper), or is an input of the models (a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ParentSet = tuple[int, ...]
@@ -62,9 +62,10 @@ parent have dozens of states; such parents may still partition the rows.
 """
 
 
-def is_small(child: int, family: Family, sizes: Sequence[int]) -> bool:
-    """Return whether the inputs of a family have few enough coefficients."""
-    return (sizes[child] - 1) * sum(sizes[p] - 1 for p in family.inputs) <= MAX_INPUT_COEFFICIENTS
+def is_small(child: int, family: Family, sizes: Sequence[int], required: Collection[int]) -> bool:
+    """Return whether the inputs of a family, required ones aside, have few enough coefficients."""
+    width = sum(sizes[p] - 1 for p in family.inputs if p not in required)
+    return (sizes[child] - 1) * width <= MAX_INPUT_COEFFICIENTS
 
 
 Task = tuple[int, Family]

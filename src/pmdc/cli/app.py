@@ -174,8 +174,8 @@ def fit(
         typer.Option(
             min=0.0,
             metavar="SECONDS",
-            help="Time for the whole fit; the model is the best found in that time. With --test-size, each of the two "
-            "fits gets half of it.",
+            help="Time for all fits; the model is the best found in that time. --test-size takes two more fits, each "
+            "resample of --confidence one; all get an equal share.",
             rich_help_panel=_LEARNING,
         ),
     ] = None,

@@ -58,10 +58,12 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     with screen.progress("fitting") as bar, work():
         model = _fit(training.X, training.Y, settings, bar)
         model.feature_table_.date_orders = training.date_orders
-        if settings.confidence is not None:
-            _resample(model, training, settings)
     with work():
-        pmdc.save(model, output)
+        pmdc.save(model, output)  # before resampling, which may fail
+    if settings.confidence is not None:
+        with screen.progress("resampling"), work():
+            _resample(model, training, settings)
+            pmdc.save(model, output)
     if settings.estimator in ("forest", "boosting"):
         screen.note("fit", f"{output} holds trees: the other commands need --trust to read it.")
     if json:
@@ -116,10 +118,9 @@ def _model(settings: Settings, bar: Any) -> Any:
 
 
 def _time_budget(settings: Settings) -> float | None:
-    """Return the seconds of one fit: with a test there are two."""
-    if settings.time_limit is None or settings.test_size is None:
-        return settings.time_limit
-    return settings.time_limit / 2
+    """Return the seconds of one fit: a test takes two more, and each resample one."""
+    n_fits = 1 + (0 if settings.test_size is None else 2) + (settings.confidence or 0)
+    return None if settings.time_limit is None else settings.time_limit / n_fits
 
 
 def _fit(X: Any, Y: Any, settings: Settings, bar: Any) -> Any:
@@ -142,7 +143,7 @@ def _resample(model: Any, training: Training, settings: Settings) -> None:
         except ValueError as error:
             raise BadInput(
                 f"--confidence {settings.confidence}: a resample of 63% of the {len(training.X)} rows cannot be "
-                f"learned from: {error} Leave --confidence out, or add rows."
+                f"learned from: {error} The model itself was written. Leave --confidence out, or add rows."
             ) from error
     model.consensus_ = consensus
     for parent, child, data in model.graph_.edges(data=True):

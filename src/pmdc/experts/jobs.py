@@ -63,7 +63,7 @@ class Candidate:
 
 
 def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
-    """Deal the rows into folds, balanced in all class variables; copies of a row are in the same fold."""
+    """Deal the rows at random into folds; copies of a row are in the same fold."""
     _, first, owner = np.unique(rows.origin, return_index=True, return_inverse=True)
     inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
     dealt = deal(inputs, rows.classes[first], np.ones(len(first)), n_folds)

@@ -80,11 +80,17 @@ def _random_direction(X: Floats) -> Floats:
     return np.asarray((Z * direction).sum(axis=1), dtype=float)
 
 
+def are_counts(weights: Floats) -> bool:
+    """Return whether weights may be numbers of repetitions."""
+    return bool((np.abs(weights - np.round(weights)) <= 1e-9 * weights).all())
+
+
 def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float:
     """Return the standard error of the weighted sum of differences that are independent between rows of the table.
 
     With d_i the difference in row i, the standard error of its sum over n rows is sqrt(n) times the standard deviation
-    of d_i. A row of weight 3 counts as three rows; rows of the same origin count as one.
+    of d_i. A row of weight 3 counts as three rows; rows of the same origin count as one. Weights that are not whole
+    numbers are not counts: then it is the square root of the sum of (w_i (d_i - mean))^2.
     """
     rows, which = np.unique(origin, return_inverse=True)
     if len(rows) < len(origin):
@@ -94,6 +100,8 @@ def standard_error(differences: Floats, weights: Floats, origin: Codes) -> float
     if n <= 1.0:
         return np.inf
     mean = np.dot(weights, differences) / n
+    if not are_counts(weights):
+        return math.sqrt(np.dot(weights**2, (differences - mean) ** 2) * n / (n - 1.0))
     return math.sqrt(n * np.dot(weights, (differences - mean) ** 2) / (n - 1.0))
 
 

@@ -80,8 +80,12 @@ def headline(model: Any) -> str:
     """
     names, graph, n_rows = model.class_names_, model.graph_, n_rows_of(model)
     found = [arc for name in names for arc in arcs(graph, name, n_rows) if not _is_feature(graph, arc)]
+    if "time_budget" in model.structure_.status and not found:
+        return "Whether class variables depend on each other was not found out: the time budget ran out."
     n_sets = sum(map(len, model.scores_.values()))
-    return f"{_dependences(names, found)} {_proof(model.structure_, n_sets, n_rows)}"
+    imposed = [f"{arc.parent} and {arc.child}" for arc in found if arc.strength is None]
+    said = f" Joined as required, not found: {'; '.join(imposed)}." if imposed and n_rows is not None else ""
+    return f"{_dependences(names, found)}{said} {_proof(model.structure_, n_sets, n_rows)}"
 
 
 def _dependences(names: Sequence[str], found: Sequence[Arc]) -> str:
@@ -123,7 +127,11 @@ def _pair(arc: Arc) -> str:
 def _proof(structure: Structure, n_sets: int, n_rows: float | None) -> str:
     sets = f"{n_sets} candidate parent set{'s' * (n_sets != 1)}"
     if structure.gap == 0 and structure.status.startswith("optimal"):
-        return f"The graph is the best that {sets} {'allows' if n_sets == 1 else 'allow'} (proved)."
+        if "guard" in structure.status:
+            sets = f"those of {sets} that pass the guard"
+        later = " Some arcs were added after the search." if "experts given the parents" in structure.status else ""
+        left = " Others were not scored: the time budget ran out." if "time_budget" in structure.status else ""
+        return f"The graph is the best over {sets} (proved).{left}{later}"
     lost = structure.bound - structure.score
     size = f"{lost:.3g} nats" if n_rows is None else f"{lost / n_rows:.3g} nats a row"
     return (

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from pmdc._support.warn import warn_user
-from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, in_order, is_small
+from pmdc.candidates.families import (
+    MAX_INPUT_COEFFICIENTS,
+    Family,
+    FamilyTable,
+    ParentSet,
+    Task,
+    in_order,
+    is_small,
+)
 from pmdc.candidates.family_search import FamilySearch
 from pmdc.candidates.parent_sets import restrict, score_parent_sets
 from pmdc.candidates.rules import ParentRules, predicted_models
 from pmdc.experts.plan import ExpertPlan
+from pmdc.learners.validation import are_counts
 from pmdc.scores.guard import exceeds, guard, least_gain
 from pmdc.scores.scorer import Scorer
 from pmdc.scores.training import TrainingScorer
@@ -73,6 +84,7 @@ class FamilyScoring:
 
     settings: Settings
     scorer: Scorer
+    left_out: list[str] = field(default_factory=list)
 
     def run(self) -> ScoredFamilies:
         """Score the families of all class variables."""
@@ -88,7 +100,7 @@ class FamilyScoring:
         accepted = [self.accepted(child, table) for child, table in enumerate(tables)]
         if self.scorer.stopped:
             self._record_cut(tables)
-        return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted))
+        return ScoredFamilies(tables, accepted, limits + self._exact_over(tables, accepted) + self.left_out)
 
     def _search(self, rules: Sequence[ParentRules]) -> list[FamilyTable]:
         """Score families in which parents may be inputs.
@@ -132,7 +144,12 @@ class FamilyScoring:
         n_parameters = math.inf
         if math.isfinite(own := self._n_parameters(child, family)):
             n_parameters = own - self._n_parameters(child, other)
-        return least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
+        return self._design_effect() * least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
+
+    def _design_effect(self) -> float:
+        """Return by how much weights that are not counts raise the variance of a score."""
+        weights = self.scorer.fitter.sample_weight
+        return 1.0 if are_counts(weights) else max(1.0, float(np.dot(weights, weights) / weights.sum()))
 
     def _n_parameters(self, child: int, family: Family) -> float:
         """Return the number of parameters of all local models of a family, infinite if it is unknown."""
@@ -161,8 +178,10 @@ class FamilyScoring:
         return bound >= -self.scorer.penalty(child, family)
 
     def small(self, child: int, family: Family) -> bool:
-        required = self.settings.rules[child].required
-        return set(family.parents) <= required or is_small(child, family, self.scorer.fitter.sizes)
+        small = is_small(child, family, self.scorer.fitter.sizes, self.settings.rules[child].required)
+        if not small and not self.left_out:
+            self.left_out.append(f"those whose inputs have at most {MAX_INPUT_COEFFICIENTS} coefficients")
+        return small
 
     def out_of_time(self) -> bool:
         return self.scorer.out_of_time()

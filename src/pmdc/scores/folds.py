@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.learners.validation import deal
+from pmdc.learners.validation import are_counts, deal
 from pmdc.table.rows import TrainingRows
 
 
@@ -50,7 +50,7 @@ def read_folds(cv: Any, rows: TrainingRows, whole_rows: bool = False) -> Folds:
     rows : TrainingRows
     whole_rows : bool
         Whether a number deals each row into one fold, whatever its weight; otherwise a row of weight 3 is dealt as
-        three rows.
+        three rows, if all weights are whole numbers.
     """
     return _deal(int(cv), rows, whole_rows) if isinstance(cv, Integral) else _read_given(cv, rows)
 
@@ -58,7 +58,9 @@ def read_folds(cv: Any, rows: TrainingRows, whole_rows: bool = False) -> Folds:
 def _deal(n_folds: int, rows: TrainingRows, whole_rows: bool) -> Folds:
     _, first, owner, n_copies = np.unique(rows.origin, return_index=True, return_inverse=True, return_counts=True)
     inputs = np.hstack([rows.features.continuous, rows.features.discrete])[first]
-    weights = np.ones(len(first)) if whole_rows else np.bincount(owner, rows.weights).astype(float)
+    weights = np.bincount(owner, rows.weights).astype(float)
+    if whole_rows or not are_counts(weights):
+        weights = np.ones(len(first))
     dealt = deal(inputs, rows.classes[first], weights, n_folds)
     # Each row of the table brings its copies along.
     copies = n_copies[dealt.rows]

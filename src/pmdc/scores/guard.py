@@ -41,9 +41,9 @@ def least_gain(z: float, n_tests: float = 1.0, n_parameters: float = math.inf) -
         return 0.0
     level = 2 * norm.sf(z) / max(n_tests, 1.0)
     if n_parameters > 1e6:
-        return float(norm.isf(level)) ** 2
+        return max(float(norm.isf(level)), 0.0) ** 2
     quantile = float(chi2.isf(level, n_parameters))
-    return (quantile - n_parameters) ** 2 / (2 * quantile)
+    return max(quantile - n_parameters, 0.0) ** 2 / (2 * quantile)
 
 
 def exceeds(gain: Gain, least: float) -> bool:

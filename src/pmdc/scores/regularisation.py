@@ -57,7 +57,8 @@ def choose_C(
     every, rules = rules, [rule for rule in rules if chooses_C(fitter.learners[rule.child])]
     alone = {rule.child: (-math.inf, DEFAULT_C, rule.without_classes()[-1]) for rule in rules}
     tasks = [(rule.child, family) for rule in rules for family in rule.without_classes()]
-    alone |= best([task for task in tasks if is_small(*task, fitter.sizes) or not task[1].parents], fitter)
+    required = {rule.child: rule.required for rule in rules}
+    alone |= best([task for task in tasks if is_small(*task, fitter.sizes, required[task[0]])], fitter)
     fitter = replace(fitter, C=tuple((alone[r.child][1],) * 2 if r.child in alone else None for r in every))
     tasks = []
     for rule in rules:
@@ -65,7 +66,7 @@ def choose_C(
         if possible and rule.max_parents:
             base = alone[rule.child][2]
             tasks += [(rule.child, base.feed(possible[0])), (rule.child, base.divide_by(possible[0]))]
-    beside = best([task for task in tasks if is_small(*task, fitter.sizes)], fitter)
+    beside = best([task for task in tasks if is_small(*task, fitter.sizes, required[task[0]])], fitter)
     other = [(child, alone[child][2], C) for child, (_, C, _) in beside.items() if alone[child][1] != C]
     answers = parallel(_score, other, fitter, evaluator, shrunk, deadline=deadline)
     scores = dict(zip(other, answers, strict=False))
