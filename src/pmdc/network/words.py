@@ -101,7 +101,8 @@ def _dependences(names: Sequence[str], found: Sequence[Arc]) -> str:
             f"{len(dependent)} of {len(names)} class variables depend on others, by {len(found)} arcs. The strongest: "
             f"{listed}."
         )
-    return "; ".join(_sentences(names, found, dependent)) + "."
+    text = "; ".join(_sentences(names, found, dependent)) + "."
+    return text if text.startswith(tuple(names)) else text[0].upper() + text[1:]
 
 
 def _sentences(names: Sequence[str], found: Sequence[Arc], dependent: set[str]) -> Iterator[str]:
