@@ -416,7 +416,7 @@ class GBNC(MultiDimensionalClassifier):
         >>> from pmdc.datasets import make_network
         >>> data = make_network(300, random_state=0)
         >>> print(GBNC(experts=None).fit(data.X, data.Y).summary())
-        y... The graph is the best that ... candidate parent sets allow (proved).
+        y... The graph is the best over those of ... candidate parent sets that pass the guard (proved).
         """
         check_is_fitted(self, "graph_")
         return headline(self)
