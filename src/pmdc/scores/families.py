@@ -129,7 +129,9 @@ class FamilyScoring:
         if any(family.classes(n_classes) for table in tables for family in table):
             deadline.cut(f"the scores of further parent sets ({sum(map(len, tables))} families were scored)")
         else:
-            deadline.cut("the scores of class variables as parents: the class variables are independent given x")
+            deadline.cut(
+                "the scores of class variables as parents: the model treats the class variables as independent given x"
+            )
 
     @property
     def _guarded(self) -> bool:
