@@ -114,7 +114,8 @@ def best_C(
     """Choose C by the log-likelihood of held-out rows; return this score and C.
 
     As in the one-standard-error rule, the strongest penalty is chosen that scores at most z = `C_TOLERANCE` standard
-    errors below the best (those of the difference between the two, row by row), or at most z^2 / 2 nats. Each model starts from the one before; the path ends when two in a row score below the best.
+    errors below the best (those of the difference between the two, row by row), or at most z^2 / 2 nats. Each model
+    starts from the one before; the path ends when two in a row score below the best.
 
     Parameters
     ----------
