@@ -129,7 +129,9 @@ def test_what_is_masked_is_missing():
     with pytest.raises(ValueError, match="X contains NaN: column 'x0' has 1 missing.*row 7"):
         clone(FAST).fit(masked, CODES)
     with pytest.raises(ValueError, match="Y contains NaN: column 'y2' has 1 missing.*row 7"):
-        clone(FAST).fit(NUMBERS, np.ma.array(CODES, mask=mask & [False, False, True]))
+        clone(FAST).set_params(missing_labels="error").fit(
+            NUMBERS, np.ma.array(CODES, mask=mask & [False, False, True])
+        )
     with pytest.raises(ValueError, match=r"sample_weight\[7\] is nan"):
         clone(FAST).fit(NUMBERS, CODES, sample_weight=np.ma.array(np.ones(300), mask=mask[:, 0]))
     model = clone(FAST).fit(np.ma.array(NUMBERS), np.ma.array(CODES))

@@ -23,6 +23,7 @@ from pmdc.candidates.pruning import PRUNING
 from pmdc.configure import configure, learn_blocks, plan_for
 from pmdc.decisions.decide import LossLike
 from pmdc.estimator import MultiDimensionalClassifier
+from pmdc.incomplete import MISSING_LABELS, learn_incomplete, usable_rows
 from pmdc.inference import JointDistribution
 from pmdc.inference.junction_tree import MEMORY_BUDGET
 from pmdc.learn import LearnedNetwork
@@ -97,6 +98,13 @@ class GBNC(MultiDimensionalClassifier):
         variable had any effect on another, a graph would have an arc with about the probability that a normal variable
         exceeds this number in absolute value, 5 % with 2. Single arcs are tested at a correspondingly higher level
         (`pmdc.scores.guard`). 0 switches the guard off.
+    missing_labels : {"em", "drop", "error"}, default="em"
+        What is done about missing states in y. "em" learns from all rows with a known state by structural EM: rows are
+        completed in all ways, weighted by their probability given the features and the known states, and the network
+        is learned again until it settles (`pmdc.incomplete`). "drop" leaves out rows with a missing state, "error"
+        refuses them. Without missing states all are the same.
+    use_unlabelled : bool, default=False
+        Whether "em" also uses rows without any known state.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
         not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
@@ -178,6 +186,8 @@ class GBNC(MultiDimensionalClassifier):
         Class variable -> chosen C, if the estimator is ``Logistic(C="auto")``.
     frequencies_ : pmdc.table.frequencies.Frequencies
         How often each state of each class variable occurs in the training rows, and the most frequent outcome.
+    em_ : pmdc.incomplete.EMResult
+        Rounds, log-likelihoods and convergence of structural EM, if y had missing states.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if all columns of X have string names.
@@ -216,6 +226,8 @@ class GBNC(MultiDimensionalClassifier):
         conditioning: str = "auto",
         blocks: Any = None,
         guard: float = 2.0,
+        missing_labels: str = "em",
+        use_unlabelled: bool = False,
         cv: Any = 5,
         prune: str | None = "lemma",
         max_parents: int | None = None,
@@ -243,6 +255,8 @@ class GBNC(MultiDimensionalClassifier):
         self.conditioning = conditioning
         self.blocks = blocks
         self.guard = guard
+        self.missing_labels = missing_labels
+        self.use_unlabelled = use_unlabelled
         self.cv = cv
         self.prune = prune
         self.max_parents = max_parents
@@ -318,7 +332,12 @@ class GBNC(MultiDimensionalClassifier):
     def _learn(self, rows: TrainingRows, started: float) -> None:
         deadline = Deadline.after(check_time_limit(self.time_budget, "time_budget"), started)
         with noting(deadline.note):
-            blocks, settings, learned = learn_blocks(self, rows, deadline)
+            self.__dict__.pop("em_", None)
+            rows = usable_rows(rows, self.missing_labels, self.use_unlabelled)
+            if rows.known is None:
+                blocks, settings, learned = learn_blocks(self, rows, deadline)
+            else:
+                (blocks, settings, learned), self.em_ = learn_incomplete(self, rows, deadline)
         self._publish(blocks, settings.names, learned)
         if deadline.cuts:
             warn_user(
@@ -327,6 +346,9 @@ class GBNC(MultiDimensionalClassifier):
                 "(pmdc fit: --time-limit)."
             )
         settings.log(f"structure: {self.structure_}")
+
+    def _learns_from_gaps(self) -> bool:
+        return self.missing_labels != "error"
 
     def _publish(self, blocks: Blocks, names: Sequence[str], learned: LearnedNetwork) -> None:
         """Set the fitted attributes, by name; `names` are those of blocks, then of discrete features."""
@@ -378,6 +400,8 @@ class GBNC(MultiDimensionalClassifier):
             hasattr(self.cv, "split") or isinstance(self.cv, Iterable)
         ):
             raise ValueError(f"cv={self.cv!r} must be a number of folds, a splitter or a list of (train, test) rows.")
+        check_choice("missing_labels", self.missing_labels, MISSING_LABELS)
+        check_choice("use_unlabelled", self.use_unlabelled, (True, False))
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
         check_time_limit(self.time_budget, "time_budget")

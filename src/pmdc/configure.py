@@ -38,7 +38,7 @@ Learned = tuple[Blocks, Settings, LearnedNetwork]
 
 def learn_blocks(model: GBNC, rows: TrainingRows, deadline: Deadline = NEVER) -> Learned:
     """Learn the network of a classifier over the blocks that it asks for, or over those that gain most."""
-    cv = _read_cv(model.cv)
+    cv = read_cv(model.cv)
     if model.blocks is None:
         return _learn(model, rows, [], cv, deadline)
     if not isinstance(model.blocks, str):
@@ -90,7 +90,7 @@ def _learn(
     return blocks, settings, learn_network(blocks.merge(rows), settings, blocks)
 
 
-def _read_cv(cv: Any) -> Any:
+def read_cv(cv: Any) -> Any:
     """Return `cv` so that it can be read several times."""
     return cv if isinstance(cv, Integral) or hasattr(cv, "split") else list(cv)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -65,6 +65,10 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         """Raise an error for invalid parameters, before any work."""
         self._check_loss(self.loss)
+
+    def _learns_from_gaps(self) -> bool:
+        """Return whether y may have missing states."""
+        return False
 
     def _used_discrete(self) -> list[int]:
         """Return the discrete features that predictions depend on."""
@@ -140,7 +144,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "that it stands for, on which scores, their errors and the probabilities of unseen states depend. "
                 "Weights that are not counts should be rescaled to mean 1."
             )
-        self.class_table_, codes = ClassTable.fit_encode(y, owner, kept)
+        missing: Literal["raise", "mark"] = "mark" if self._learns_from_gaps() else "raise"
+        self.class_table_, codes = ClassTable.fit_encode(y, owner, kept, missing)
         warn_misspelt(self.class_table_, codes[kept])
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
@@ -158,6 +163,7 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             weighted=sample_weight is not None,
             origin=np.flatnonzero(kept),
             n_table=len(kept),
+            known=None if (codes[kept] >= 0).all() else codes[kept] >= 0,
         )
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pmdc._support.arrays import Floats
+from pmdc._support.arrays import Codes, Floats
 from pmdc._support.parallel import workers
 from pmdc._support.progress import tell_phase
 from pmdc._support.warn import warn_user
@@ -107,18 +107,54 @@ class LearnedNetwork(NamedTuple):
     held_out: Floats | None
 
 
+class Stage2(NamedTuple):
+    """The experts of a table: how they are fitted, and what was fitted."""
+
+    fits: ExpertFits
+    experts: FittedExperts
+
+    def copies(self, rows: TrainingRows, index: Codes) -> Stage2:
+        """Return the same for copies of the rows, completed in several ways; copy i is of row ``index[i]``."""
+        features = [own[index] for own in self.experts.rows]
+        return Stage2(self.fits.copies(rows, index), self.experts._replace(rows=features))
+
+
+def run_stage2(rows: TrainingRows, settings: Settings) -> Stage2 | None:
+    """Fit the experts; None if no class variable has any."""
+    if not any(settings.recipes):
+        return None
+    with workers(settings.n_jobs, settings.log if settings.verbose else None) as parallel:
+        fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel, settings.fold)
+        experts = fit_experts(replace(fits, deadline=settings.deadline.share(EXPERTS_SHARE)), settings.refit)
+    _report(experts, settings)
+    return Stage2(fits, experts)
+
+
 def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> LearnedNetwork:
     """Learn a network from prepared rows, whose class variables are the blocks."""
-    write = settings.log if settings.verbose else None
-    deadline = settings.deadline
-    if deadline.exists:
-        settings.log(deadline.note())
-    fits, experts = None, None
-    if any(settings.recipes):
-        with workers(settings.n_jobs, write) as parallel:
-            fits = ExpertFits.of(rows, settings.recipes, settings.n_folds, _seed(settings), parallel, settings.fold)
-            experts = fit_experts(replace(fits, deadline=deadline.share(EXPERTS_SHARE)), settings.refit)
-        _report(experts, settings)
+    if settings.deadline.exists:
+        settings.log(settings.deadline.note())
+    return learn_given_experts(rows, settings, blocks, run_stage2(rows, settings))
+
+
+def learn_given_experts(
+    rows: TrainingRows, settings: Settings, blocks: Blocks, stage2: Stage2 | None, with_parents: bool = True
+) -> LearnedNetwork:
+    """Learn a network whose experts are fitted.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Whose class variables are the blocks.
+    settings : Settings
+    blocks : Blocks
+    stage2 : Stage2 or None
+        The experts, with features of the same rows.
+    with_parents : bool
+        Whether experts may be fitted again with the parents.
+    """
+    write, deadline = settings.log if settings.verbose else None, settings.deadline
+    fits, experts = (None, None) if stage2 is None else stage2
     learners = _learners(rows, settings, experts)
     fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
     with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
@@ -129,7 +165,7 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
         either_way = undetermined_arcs(scored.tables, families, scorer.gain_of, settings)
         fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
         chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
-        if experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
+        if with_parents and experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
             fits = replace(fits, parallel=parallel, deadline=deadline.share(PARENTS_SHARE))
             chosen = give_parents(chosen, fits, experts, scorer, settings)
             try:

@@ -77,7 +77,7 @@ def fit_given_parents(
     """
     sizes = tuple(fits.data.sizes[p] for p in parents)
     codes = fits.data.codes[:, list(parents)]
-    own = fits.beside(one_hot(codes, sizes), salt=parents)
+    own = fits.beside(one_hot(codes, sizes), salt=parents).knowing(child, parents)
     tried = [own.candidate(recipe, (child,)) for recipe in experts.for_parents[child]]
     piloted = own.run(tried, own.pilots)
     promising = [candidate for candidate in piloted if _promising(own, candidate, base)]
@@ -103,7 +103,7 @@ def fit_given_parents(
 
 def _promising(own: ExpertFits, candidate: Candidate, base: Floats) -> bool:
     """Return whether the mean with the model so far is better on the pilot folds."""
-    rows: Codes = np.flatnonzero(np.isfinite(candidate.proba[:, 0]))
+    rows: Codes = np.flatnonzero(np.isfinite(candidate.proba[:, 0]) & own.known(candidate.targets[0]))
     z = log_features(candidate.proba[rows], 100.0)
     log_p = (z - log_sum_exp(z))[np.arange(len(rows)), own.data.codes[rows, candidate.targets[0]]]
     mixed = np.logaddexp(base[rows], log_p) - math.log(2.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.experts.members import Member
 from pmdc.experts.recipes import Recipe, Sample
 from pmdc.learners.validation import deal
@@ -25,7 +25,10 @@ class Job:
 
 @dataclass(frozen=True)
 class ExpertData:
-    """What workers need: the features, standardised and as in the table, states, weights and folds."""
+    """What workers need: the features, standardised and as in the table, states, weights and folds.
+
+    `known` marks the states that experts learn from; None: all of them.
+    """
 
     X: Floats
     raw: Floats
@@ -33,6 +36,20 @@ class ExpertData:
     sizes: tuple[int, ...]
     weights: Floats | None
     fold: Codes
+    known: Marks | None = None
+
+    def rows(self, targets: tuple[int, ...]) -> Marks:
+        """Return the rows in which some of these class variables are known."""
+        if self.known is None:
+            return np.ones(len(self.codes), dtype=bool)
+        return np.asarray(self.known[:, list(targets)].any(axis=1), dtype=bool)
+
+    def states(self, targets: tuple[int, ...]) -> Codes:
+        """Return the states of these class variables; one more than the largest code stands for a missing one."""
+        codes = self.codes[:, list(targets)]
+        if self.known is None:
+            return codes
+        return np.where(self.known[:, list(targets)], codes, [self.sizes[k] for k in targets])
 
     def inputs(self, recipe: Recipe) -> Floats:
         return self.raw if recipe.raw else self.X
@@ -71,10 +88,10 @@ def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
 
 
 def fit_member(job: Job, data: ExpertData) -> Member:
-    """Fit a recipe without the rows of one fold."""
-    kept = data.fold != job.fold
+    """Fit a recipe without the rows of one fold, on the states that are known."""
+    kept = (data.fold != job.fold) & data.rows(job.targets)
     weights = None if data.weights is None else data.weights[kept]
     sizes = tuple(data.sizes[k] for k in job.targets)
     return job.recipe.fit(
-        Sample(data.inputs(job.recipe)[kept], data.codes[kept][:, list(job.targets)], sizes, weights, job.seed)
+        Sample(data.inputs(job.recipe)[kept], data.states(job.targets)[kept], sizes, weights, job.seed)
     )

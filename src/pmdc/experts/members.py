@@ -44,14 +44,24 @@ class ForestMember:
         The column of each output of the trees among the states of all class variables.
     width : int
         The number of these states.
+    sizes : tuple of int
+        The numbers of states of the class variables, if some states were missing in training; otherwise empty. The
+        leaves then hold the shares of the known states, which are divided by their sum.
     """
 
     trees: TreeEnsemble
     places: Codes
     width: int
+    sizes: tuple[int, ...] = ()
 
     def consistent(self, n_inputs: int) -> bool:
-        return _are_places(self) and _are_trees(self.trees, n_inputs, len(self.places)) and self._are_probabilities()
+        return (
+            _are_places(self)
+            and _are_trees(self.trees, n_inputs, len(self.places))
+            and self._are_probabilities()
+            and all(type(size) is int and size > 0 for size in self.sizes)
+            and (not self.sizes or sum(self.sizes) == self.width)
+        )
 
     def _are_probabilities(self) -> bool:
         trees = self.trees
@@ -59,7 +69,12 @@ class ForestMember:
         return trees.average and bool(inside.all()) and not trees.baseline.any()
 
     def proba(self, X: Floats) -> Floats:
-        return _scatter(self.trees.scores(X), self.places, self.width)
+        shares = _scatter(self.trees.scores(X), self.places, self.width)
+        for size, end in zip(self.sizes, np.cumsum(self.sizes).tolist(), strict=True):
+            own = shares[:, end - size : end]
+            total = own.sum(axis=1, keepdims=True)
+            shares[:, end - size : end] = np.where(total > 0, own / np.where(total > 0, total, 1.0), 1.0 / size)
+        return shares
 
 
 @dataclass(frozen=True)
@@ -98,20 +113,24 @@ class BoostingMember:
 
 @dataclass(frozen=True)
 class ClassifierMember:
-    """Any fitted classifier of one class variable with codes of `places` as its classes; None if there is only one."""
+    """Any fitted classifier of one class variable with codes of `places` as its classes.
+
+    Without a classifier (None), all of `places` are equally probable.
+    """
 
     classifier: Any
     places: Codes
     width: int
 
     def consistent(self, n_inputs: int) -> bool:
-        n_states = 1 if self.classifier is None else len(getattr(self.classifier, "classes_", self.places))
+        n_states = len(getattr(self.classifier, "classes_", self.places))
         n_features = getattr(self.classifier, "n_features_in_", n_inputs)
         return _are_places(self) and len(self.places) == n_states and n_features == n_inputs
 
     def proba(self, X: Floats) -> Floats:
         if self.classifier is None:
-            return _scatter(np.ones((len(X), 1)), self.places, self.width)
+            n_states = len(self.places)
+            return _scatter(np.full((len(X), n_states), 1.0 / n_states), self.places, self.width)
         p = self._own_proba(X)
         check_proba(self.classifier, p, len(X), len(self.places))
         return _scatter(p, self.places, self.width)
@@ -192,7 +211,9 @@ def join_members(members: Sequence[Member]) -> tuple[Member, ...]:
     if first is None or len(forests) < len(members):
         return tuple(members)
     if any(
-        not np.array_equal(forest.places, first.places) or len(forest.trees.roots) != len(first.trees.roots)
+        forest.sizes != first.sizes
+        or not np.array_equal(forest.places, first.places)
+        or len(forest.trees.roots) != len(first.trees.roots)
         for forest in forests
     ):
         return tuple(members)

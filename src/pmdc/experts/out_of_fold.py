@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.deadline import NEVER, Deadline, Pace
 from pmdc._support.progress import part_of, tell_phase
 from pmdc.experts.features import Expert, ExpertFeatures, ExpertScore, columns_of, log_features
@@ -135,13 +135,33 @@ class ExpertFits:
         X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
         fold = expert_folds(rows, n_folds) if fold is None else fold
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def beside(self, columns: Floats, salt: tuple[int, ...]) -> ExpertFits:
         """Return the same with more inputs."""
         X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.data.X, self.data.raw))
         return replace(self, data=replace(self.data, X=X, raw=raw), salt=salt)
+
+    def copies(self, rows: TrainingRows, index: Codes) -> ExpertFits:
+        """Return the same for copies of the rows, completed in several ways; copy i is of row ``index[i]``."""
+        old = self.data
+        X, raw, fold = old.X[index], old.raw[index], old.fold[index]
+        weights = rows.weights if rows.weighted else None
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known)
+        return replace(self, data=data, rows=rows)
+
+    def knowing(self, child: int, parents: Sequence[int]) -> ExpertFits:
+        """Return the same with a class variable known only where its parents are."""
+        if self.data.known is None:
+            return self
+        known = self.data.known.copy()
+        known[:, child] &= known[:, list(parents)].all(axis=1)
+        return replace(self, data=replace(self.data, known=known))
+
+    def known(self, k: int) -> Marks:
+        """Return the rows in which a class variable is known."""
+        return self.data.rows((k,))
 
     @property
     def pilots(self) -> range:
@@ -254,7 +274,7 @@ class ExpertFits:
             k = candidate.targets[0]
             if self._diverged(candidate):
                 continue
-            done = np.isfinite(candidate.proba[:, 0])
+            done = np.isfinite(candidate.proba[:, 0]) & self.known(k)
             own = self._log_proba(candidate, k, done)
             others = [self._log_proba(c, k, done) for c in sure if k in c.targets]
             score = self._log_likelihood(own, k, done)
@@ -273,7 +293,7 @@ class ExpertFits:
             return False
         for f, member in candidate.members.items():
             if isinstance(member, BoostingMember):
-                kept = self.data.fold != f
+                kept = (self.data.fold != f) & self.known(candidate.targets[0])
                 y = self.data.codes[kept, candidate.targets[0]]
                 right = member.first(candidate.n_iterations).proba(self.data.X[kept]).argmax(axis=1) == y
                 if right.mean() < np.bincount(y).max() / len(y) - 1e-9:
@@ -304,7 +324,7 @@ class ExpertFits:
             return
         paths = []
         for f, member in members.items():
-            held = fold == f
+            held = (fold == f) & self.known(k)
             paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights[held]))
         candidate.n_iterations = int(np.argmax(np.sum(paths, axis=0))) + 1
         for f, member in members.items():
@@ -319,17 +339,17 @@ class ExpertFits:
         smoothed = [self.smooth(c, k) for c in own]
         alone = [self._held_out(k, [z]) for _, z in smoothed]
         picked = list(range(len(own)))
-        best = self._total(self._held_out(k, [z for _, z in smoothed])) if own else 0.0
+        best = self._total(k, self._held_out(k, [z for _, z in smoothed])) if own else 0.0
         while len(picked) > 1 and not self.deadline.passed():
             without = {i: self._held_out(k, [smoothed[j][1] for j in picked if j != i]) for i in picked}
-            top = max(without, key=lambda i: self._total(without[i]))
-            if self._total(without[top]) < best - MIN_GAIN:
+            top = max(without, key=lambda i: self._total(k, without[i]))
+            if self._total(k, without[top]) < best - MIN_GAIN:
                 break
             picked.remove(top)
-            best = max(best, self._total(without[top]))
-        n = float(self.rows.weights.sum())
+            best = max(best, self._total(k, without[top]))
+        n = float(self.rows.weights[self.known(k)].sum())
         scores = [
-            ExpertScore(c.recipe.name, -self._total(held) / n, i in picked)
+            ExpertScore(c.recipe.name, -self._total(k, held) / n, i in picked)
             for i, (c, held) in enumerate(zip(own, alone, strict=True))
         ]
         names = {score.name for score in scores}
@@ -343,16 +363,17 @@ class ExpertFits:
         begin, end = columns_of(self.data.sizes, candidate.targets)[k]
         proba = candidate.proba[:, begin:end]
         tried = [(m, log_features(proba, m)) for m in SMOOTHING]
-        every = np.ones(len(proba), dtype=bool)
-        return max(tried, key=lambda pair: self._log_likelihood(pair[1], k, every))
+        known = self.known(k)
+        return max(tried, key=lambda pair: self._log_likelihood(pair[1][known], k, known))
 
     def _held_out(self, k: int, features: Sequence[Floats]) -> Floats:
-        """Return the leave-one-out log-probabilities of the conditional logit on these features."""
-        learner = ConditionalLogitLearner(np.hstack(features), self.rows.weights, C=1.0)
-        return learner.leave_one_out(root_task(k, self.data.codes[:, k], self.data.sizes[k]))
+        """Return the leave-one-out log-probabilities of the conditional logit on these features, of known states."""
+        known = self.known(k)
+        learner = ConditionalLogitLearner(np.hstack(features)[known], self.rows.weights[known], C=1.0)
+        return learner.leave_one_out(root_task(k, self.data.codes[known, k], self.data.sizes[k]))
 
-    def _total(self, held_out: Floats) -> float:
-        return float(self.rows.weights @ held_out)
+    def _total(self, k: int, held_out: Floats) -> float:
+        return float(self.rows.weights[self.known(k)] @ held_out)
 
     # Result --------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ class Sample(NamedTuple):
     ----------
     X : array of shape (n, d)
     codes : array of shape (n, n_targets)
-        The states of the class variables.
+        The states of the class variables. The code after the last state stands for a missing one; with a single class
+        variable there is none.
     sizes : tuple of int
         Their numbers of states.
     weights : array of shape (n,), or None if no weights were given
@@ -79,7 +80,9 @@ class ForestRecipe(Recipe):
     together = True
     needs_pilot = False
 
-    def fit(self, sample: Sample) -> ForestMember:
+    def fit(self, sample: Sample) -> ForestMember | ClassifierMember:
+        if not len(sample.X):
+            return ClassifierMember(None, np.arange(sum(sample.sizes)), sum(sample.sizes))
         forest = {"extra trees": ExtraTreesClassifier, "random forest": RandomForestClassifier}[self.kind](
             self.n_trees, min_samples_leaf=self.min_leaf, max_features=self.max_features, random_state=sample.seed
         )
@@ -88,7 +91,10 @@ class ForestRecipe(Recipe):
         classes = [forest.classes_] if sample.codes.shape[1] == 1 else forest.classes_
         begin = np.cumsum([0, *sample.sizes[:-1]])
         places = np.concatenate([b + np.asarray(own, dtype=np.int64) for b, own in zip(begin, classes, strict=True)])
-        return ForestMember(forest_trees(forest), places, sum(sample.sizes))
+        seen = np.concatenate([np.asarray(own) < size for own, size in zip(classes, sample.sizes, strict=True)])
+        if seen.all():
+            return ForestMember(forest_trees(forest), places, sum(sample.sizes))
+        return ForestMember(forest_trees(forest).outputs(seen), places[seen], sum(sample.sizes), sample.sizes)
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,8 @@ class BoostingRecipe(Recipe):
 
     def fit(self, sample: Sample) -> ClassifierMember | BoostingMember:
         states = np.unique(sample.codes[:, 0])
-        if len(states) == 1:
-            return ClassifierMember(None, states, sample.sizes[0])
+        if len(states) < 2:
+            return _constant(states, sample)
         booster = HistGradientBoostingClassifier(
             learning_rate=self.learning_rate,
             max_iter=self.n_iterations,
@@ -147,8 +153,8 @@ class ClassifierRecipe(Recipe):
 
 def _fit_classifier(classifier: Any, sample: Sample) -> ClassifierMember:
     states = np.unique(sample.codes[:, 0])
-    if len(states) == 1 or not sample.X.shape[1]:
-        return ClassifierMember(None, states[:1], sample.sizes[0])
+    if len(states) < 2 or not sample.X.shape[1]:
+        return _constant(states[:1], sample)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class")
@@ -162,6 +168,11 @@ def _fit_classifier(classifier: Any, sample: Sample) -> ClassifierMember:
     if not np.array_equal(seen, states):
         raise TypeError(f"experts: {type(classifier).__name__} has classes_={seen} after a fit on the states {states}.")
     return ClassifierMember(classifier, states, sample.sizes[0])
+
+
+def _constant(states: Codes, sample: Sample) -> ClassifierMember:
+    """Return a member for rows of one state; without rows, all states are equally probable."""
+    return ClassifierMember(None, states if len(states) else np.arange(sample.sizes[0]), sample.sizes[0])
 
 
 def check_classifier(classifier: Any, weighted: bool) -> None:

@@ -80,6 +80,10 @@ class TreeEnsemble:
         kernels.add_leaves(out, inputs, self.roots, self.column, self.feature, self.threshold, self.child, self.values)
         return out / len(self.roots) if self.average else out
 
+    def outputs(self, kept: Marks) -> TreeEnsemble:
+        """Return some of the outputs alone; every tree must add to all of them."""
+        return replace(self, values=np.ascontiguousarray(self.values[:, kept]), baseline=self.baseline[kept])
+
     def first(self, n_trees: int) -> TreeEnsemble:
         """Return the first trees alone."""
         if n_trees >= len(self.roots):

@@ -184,10 +184,12 @@ class Network:
             for node, parents in zip(self.nodes, self.class_parents, strict=True)
         )
 
-    def inputs(self, features: Features) -> list[Floats]:
-        """Return the inputs of the local models of each class variable."""
+    def inputs(self, features: Features, expert: Sequence[Floats] | None = None) -> list[Floats]:
+        """Return the inputs of the local models of each class variable; `expert` features may be given."""
         numbers = features.numbers()
-        expert = [np.empty((len(features), 0))] * len(self.nodes) if self.experts is None else self.experts(features)
+        if expert is None:
+            nothing = [np.empty((len(features), 0))] * len(self.nodes)
+            expert = nothing if self.experts is None else self.experts(features)
         shared: dict[int, Floats] = {}
         inputs = []
         for k, prepare in enumerate(self.prepares):
@@ -204,15 +206,17 @@ class Network:
         """Return whether the local models of a class variable are on expert features."""
         return self.experts is not None and bool(self.experts.order[child])
 
-    def tables(self, features: Features) -> list[Floats]:
+    def tables(self, features: Features, inputs: Sequence[Floats] | None = None) -> list[Floats]:
         """Return the logarithms of the conditional tables of a batch (Algorithms 4 and 5, lines 2-7).
 
         There is one array for each class variable, of shape (n, states of its class-variable parents ..., own states):
-        the row fixes the features, and class-variable parents run through all their configurations.
+        the row fixes the features, and class-variable parents run through all their configurations. `inputs` of the
+        local models may be given, for example from experts that have not seen the rows.
         """
+        inputs = self.inputs(features) if inputs is None else inputs
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         tables = []
-        for k, (node, parents, X) in enumerate(zip(self.nodes, self.class_parents, self.inputs(features), strict=True)):
+        for k, (node, parents, X) in enumerate(zip(self.nodes, self.class_parents, inputs, strict=True)):
             shape = tuple(self.sizes[p] for p in parents)
             given = None if self.experts is None else self.experts.conditional(k)
             table = node.table(X, codes, parents) if given is None else self._table_given_parents(k, X, features, codes)

@@ -28,6 +28,7 @@ from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.experts.features import EXPERT_TYPES
+from pmdc.incomplete import EMResult
 from pmdc.inference import JunctionTree, family_scopes
 from pmdc.learners.partition import Configurations
 from pmdc.learners.registry import ENGINES
@@ -61,6 +62,7 @@ _PARTS: dict[str, type] = {
     "ClassTable": ClassTable,
     "FeatureTable": FeatureTable,
     "Frequencies": Frequencies,
+    "EMResult": EMResult,
     "Network": Network,
     "Node": Node,
     "Family": Family,

@@ -77,13 +77,18 @@ class ClassTable:
 
     @classmethod
     def fit_encode(
-        cls, Y: Any, owner: str = "ClassTable", kept: npt.NDArray[np.bool_] | None = None
+        cls,
+        Y: Any,
+        owner: str = "ClassTable",
+        kept: npt.NDArray[np.bool_] | None = None,
+        missing: Literal["raise", "mark"] = "raise",
     ) -> tuple[ClassTable, Codes]:
         """Read names, states and codes from a table of class variables (or a one-dimensional y).
 
-        ``kept`` marks the rows to learn from (by default all); a state that occurs only in other rows has code -1.
+        ``kept`` marks the rows to learn from (by default all); a state that occurs only in other rows has code -1. A
+        missing value is an error, or gets code -2 with ``missing="mark"``.
         """
-        columns, one_dimensional = _read_classes(Y, owner)
+        columns, one_dimensional = _read_classes(Y, owner, missing == "mark")
         if kept is not None and len(kept) != len(columns[0].values):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
@@ -92,7 +97,8 @@ class ClassTable:
         for column in columns:
             _refuse_continuous(column)
         states = [column_states(column, kept) for column in columns]
-        codes = _encode_columns(columns, states)
+        codes = _encode_columns(columns, states, missing)
+        _refuse_all_missing(columns, codes if kept is None else codes[kept])
         names = [column.name for column in columns]
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -111,10 +117,7 @@ class ClassTable:
         error, or gets code -2 with ``missing="mark"``.
         """
         columns = self._read(Y, allow_missing=missing == "mark")
-        codes = _encode_columns(columns, self.states)
-        if missing == "mark":
-            for k, column in enumerate(columns):
-                codes[is_missing(column.values), k] = MISSING
+        codes = _encode_columns(columns, self.states, missing)
         if unknown == "raise" and (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
             raise ValueError(
@@ -220,12 +223,20 @@ def _is_one_dimensional(Y: Any) -> bool:
 def _refuse_continuous(column: Column) -> None:
     """Raise an error for a class variable with fractional values, which is a regression target."""
     if column.declared is None and column.values.dtype.kind == "f":
-        fractional = column.values != np.floor(column.values)
+        fractional = (column.values != np.floor(column.values)) & ~np.isnan(column.values)
         if fractional.any():
             raise ValueError(
                 f"Unknown label type: class variable {column.name!r} is continuous (it holds "
                 f"{show(column.values[fractional][0])}). Class variables need a finite set of states: cut it into "
                 "intervals first, for example with sklearn.preprocessing.KBinsDiscretizer."
+            )
+
+
+def _refuse_all_missing(columns: Sequence[Column], codes: Codes) -> None:
+    for column, gone in zip(columns, (codes == MISSING).all(axis=0), strict=True):
+        if gone:
+            raise ValueError(
+                f"Y, column {column.name!r} has no known state, so nothing can be learned about it: drop the column."
             )
 
 
@@ -236,9 +247,17 @@ def _common_dtype(states: Sequence[Array]) -> np.dtype[Any]:
     return np.dtype(object)
 
 
-def _encode_columns(columns: Sequence[Column], states: Sequence[Array]) -> Codes:
-    pairs = zip(columns, states, strict=True)
-    return np.column_stack([encode_values(column.values, known, column.factors) for column, known in pairs])
+def _encode_columns(
+    columns: Sequence[Column], states: Sequence[Array], missing: Literal["raise", "mark"] = "raise"
+) -> Codes:
+    """Return the codes of the states; -1 for what is none of them, -2 for a missing value if these are marked."""
+    codes = []
+    for column, known in zip(columns, states, strict=True):
+        own = encode_values(column.values, known, column.factors)
+        if missing == "mark" and column.values.dtype.kind in "fmMO":
+            own[is_missing(column.values, column.factors)] = MISSING
+        codes.append(own)
+    return np.column_stack(codes)
 
 
 def _frame_states(
@@ -265,7 +284,7 @@ def warn_misspelt(classes: ClassTable, codes: Codes) -> None:
     for k, (name, states) in enumerate(zip(classes.names, classes.states, strict=True)):
         if not all(isinstance(state, str) for state in states):
             continue
-        rows = np.bincount(codes[:, k], minlength=len(states)).tolist()
+        rows = np.bincount(codes[codes[:, k] >= 0, k], minlength=len(states)).tolist()
         counts = {str(state): n for state, n in zip(states, rows, strict=True) if n}
         odd = misspellings(counts, near=False)
         if odd:

@@ -343,6 +343,7 @@ def column_states(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> 
         kinds = {_kind_of_type(type(state)) for state in column.declared}
         return np.array(column.declared) if kinds == {"number"} else as_objects(column.declared)
     observed = list(compress(column.factors.levels, observed_levels(column, kept)))
+    observed = [level for level in observed if not _is_missing(level)]
     try:
         observed.sort()
     except TypeError:  # states of several types have no natural order

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.table.columns import unmask
 from pmdc.table.features import Features
 
@@ -35,6 +35,8 @@ class TrainingRows:
         The row of the table that each row is a copy of.
     n_table : int
         The number of rows of the table, those of weight zero included.
+    known : array of shape (n, K) or None
+        Which states were in the table; the others are missing (code -2) or a completion. None: all of them.
     """
 
     features: Features
@@ -45,6 +47,7 @@ class TrainingRows:
     weighted: bool
     origin: Codes
     n_table: int
+    known: Marks | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -57,6 +60,7 @@ class TrainingRows:
             classes=self.classes[index],
             weights=self.weights[index],
             origin=self.origin[index],
+            known=None if self.known is None else self.known[index],
         )
 
     @property
