@@ -19,6 +19,7 @@ from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
+from pmdc.completion import CompletionMixin
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
@@ -42,7 +43,7 @@ _CHUNK_CELLS = 2**24
 """Cells of conditional tables held in memory at once while predicting (128 MiB)."""
 
 
-class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
+class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator, ABC):
     """Base class of the classifiers that predict several class variables together."""
 
     estimator: Any
@@ -520,8 +521,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
         return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
 
-    def _read_truth(self, y: Any, n_rows: int) -> Codes:
-        codes = self.class_table_.encode(y, unknown="mark")
+    def _read_truth(self, y: Any, n_rows: int, missing: Literal["raise", "mark"] = "raise") -> Codes:
+        codes = self.class_table_.encode(y, unknown="mark", missing=missing)
         if len(codes) != n_rows:
             raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")
         return codes

@@ -116,7 +116,7 @@ class ClassTable:
         A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value is an
         error, or gets code -2 with ``missing="mark"``.
         """
-        columns = self._read(Y, allow_missing=missing == "mark")
+        columns = self.columns(Y, allow_missing=missing == "mark")
         codes = _encode_columns(columns, self.states, missing)
         if unknown == "raise" and (codes == UNKNOWN).any():
             row, k = np.argwhere(codes == UNKNOWN)[0]
@@ -128,12 +128,12 @@ class ClassTable:
 
     def unknown_states(self, Y: Any) -> dict[str, list[Any]]:
         """Return, by class variable, the states in a table that were not seen in `fit`."""
-        columns = self._read(Y)
+        columns = self.columns(Y)
         rows = _encode_columns(columns, self.states) == UNKNOWN
         found = {column.name: column_states(column, rows[:, k]) for k, column in enumerate(columns) if rows[:, k].any()}
         return {name: states.tolist() for name, states in found.items()}
 
-    def _read(self, Y: Any, allow_missing: bool = False) -> list[Column]:
+    def columns(self, Y: Any, allow_missing: bool = False) -> list[Column]:
         """Read the columns of the class variables, in the order of `fit`."""
         columns, _ = _read_classes(Y, "ClassTable", allow_missing)
         if len(columns) != len(self.names):

@@ -1,0 +1,152 @@
+"""Questions about the states of a table: what the missing ones are, and which known ones look wrong.
+
+Beyond the paper.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, check_random_state
+
+from pmdc._support.arrays import Array, Codes, Floats
+from pmdc._support.checks import check_choice, check_count
+from pmdc.inference.evidence import NO_EVIDENCE
+
+
+class SuspiciousCells(NamedTuple):
+    """Known states by how improbable they are, the most improbable first.
+
+    Attributes
+    ----------
+    rows : array of shape (n_cells,)
+        Positions in the table.
+    names : array of shape (n_cells,)
+        Class variables.
+    states, expected : arrays of shape (n_cells,)
+        The state in the table, and the most probable one.
+    prob : array of shape (n_cells,)
+        The probability of the state in the table, given the features and the other known states of the row.
+    """
+
+    rows: Codes
+    names: Array
+    states: Array
+    expected: Array
+    prob: Floats
+
+
+class CompletionMixin:
+    """Methods for tables with missing or doubtful states."""
+
+    def impute(self: Any, X: Any, y: Any, kind: str = "mode", *, n_draws: int = 5, random_state: Any = 0) -> Any:
+        """Fill in the missing states of a table.
+
+        Parameters
+        ----------
+        X : table like the one given to `fit`
+        y : table like the one given to `fit`
+            With missing states (NaN, None, NA), in any number of cells.
+        kind : {"mode", "proba", "sample"}, default="mode"
+            "mode": the most probable completion of each row, given its features and its known states. "proba": the
+            probabilities of the states of each cell, which are 0 and 1 where the state is known. "sample": several
+            tables, each completed by a draw from the distribution of its missing states (multiple imputation).
+        n_draws : int, default=5
+            The number of tables for ``kind="sample"``.
+        random_state : int, RandomState instance or None, default=0
+            Of the draws.
+
+        Returns
+        -------
+        Y, list of K arrays of shape (n, n_states), or list of `n_draws` tables
+            Tables are of the kind of container that `fit` was given. For 1-D y, "proba" is one array.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> model = GBNC(experts=None, max_parents=1).fit(data.X, data.Y)
+        >>> gaps = data.Y.copy().astype(object)
+        >>> gaps.iloc[0, 1] = None
+        >>> model.impute(data.X, gaps).isna().sum().sum() == 0
+        True
+        """
+        check_choice("kind", kind, ("mode", "proba", "sample"))
+        check_count("n_draws", n_draws, 1)
+        features = self._read(X)
+        codes = self.class_table_.encode(y, missing="mark")
+        if len(codes) != len(features):
+            raise ValueError(f"X has {len(features)} rows, y has {len(codes)}: they must have the same number of rows.")
+        parts = self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE))
+        if kind == "mode":
+            return self.class_table_.decode(np.concatenate([part.mode_codes()[0] for part in parts]), like=y)
+        if kind == "sample":
+            random = check_random_state(random_state)
+            draws = np.concatenate([part.sample_codes(n_draws, random) for part in parts])
+            return [self.class_table_.decode(draws[:, draw], like=y) for draw in range(n_draws)]
+        proba = [np.concatenate(own) for own in zip(*(part.marginals() for part in parts), strict=True)]
+        return proba[0] if self.class_table_.one_dimensional else proba
+
+    def suspicious_cells(self: Any, X: Any, y: Any, *, cv: int = 5) -> SuspiciousCells:
+        """Rank the known states of a table by how improbable they are.
+
+        The probability of a state is given the features and all other known states of its row, by a model of the other
+        folds: a clone of this classifier, which need not be fitted, is fitted without each fold in turn.
+
+        Parameters
+        ----------
+        X, y : tables as for `fit`
+            Missing states are not ranked, but rows that have some are.
+        cv : int, default=5
+            The number of folds.
+
+        Returns
+        -------
+        SuspiciousCells
+            The most improbable first: `rows`, `names`, `states`, `expected` and `prob`.
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> found = GBNC(experts=None, max_parents=1).suspicious_cells(data.X, data.Y)
+        >>> len(found.rows) == data.Y.size
+        True
+        """
+        check_count("cv", cv, 2)
+        n_rows = len(y)
+        cells = []
+        for seen, held in KFold(cv, shuffle=True, random_state=0).split(np.empty((n_rows, 1))):
+            model = clone(self).fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
+            cells.append(_cells(model, _safe_indexing(X, held), _safe_indexing(y, held), held))
+        rows, names, states, expected, prob = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+        order = np.lexsort((rows, prob))
+        return SuspiciousCells(rows[order], names[order], states[order], expected[order], prob[order])
+
+
+def _cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
+    """Return the known cells of held-out rows; a state that the model has not seen has probability 0."""
+    features = model._read(X)
+    codes = model._read_truth(y, len(features), missing="mark")
+    found = []
+    for k, name in enumerate(model.class_table_.names):
+        evidence = np.maximum(codes, NO_EVIDENCE)
+        evidence[:, k] = NO_EVIDENCE
+        proba = np.concatenate([part.marginals()[k] for part in model._chunk_distributions(features, evidence)])
+        known = np.flatnonzero(codes[:, k] >= NO_EVIDENCE)
+        own = codes[known, k]
+        prob = np.where(own >= 0, proba[known, np.maximum(own, 0)], 0.0)
+        given = _given_states(model, y, k)[known]
+        expected = model.class_table_.states[k].astype(object)[proba[known].argmax(axis=1)]
+        found.append((numbers[known], np.full(len(known), name, dtype=object), given, expected, prob))
+    return SuspiciousCells(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _given_states(model: Any, y: Any, k: int) -> Array:
+    """Return a column of y as it was given."""
+    return np.asarray(model.class_table_.columns(y, allow_missing=True)[k].values, dtype=object)
