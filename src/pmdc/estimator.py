@@ -229,7 +229,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         JointDistribution
             With the methods `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
-            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`, `plot(row)`.
+            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`,
+            `value_of_information(loss)`, `plot(row)`.
         """
         joint = self._distribution(self._read(X))
         return joint if given is None else joint.given(given)
