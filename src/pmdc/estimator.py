@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -27,7 +27,7 @@ from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
-from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
+from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.frequencies import Frequencies
 from pmdc.table.rows import TrainingRows, read_weights
@@ -367,12 +367,15 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Return 1 - Hamming loss: the share of class variables predicted correctly, over all rows.
 
         (scikit-learn's default score is the share of rows with all class variables correct, and it raises an error for
-        several class variables with more than two states.)
+        several class variables with more than two states.) Missing cells of y are ignored, as in
+        `pmdc.metrics.hamming_loss`.
         """
+        from pmdc.metrics.reading import mean_of_cells
+
         features = self._read(X)
-        truth = self._read_truth(y, len(features))
-        right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
-        return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
+        truth = self._read_truth(y, len(features), "mark")
+        right = self._decide(features, self.loss, None) == truth
+        return mean_of_cells(right, truth != MISSING, sample_weight)
 
     def to_networkx(self) -> networkx.DiGraph:
         """Return the graph of the fitted model, for `pmdc.report.draw_graph`; ValueError if it has no graph."""
@@ -515,8 +518,8 @@ class MultiDimensionalClassifier(ClassifierMixin, BaseEstimator, ABC):
             return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
         return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
 
-    def _read_truth(self, y: Any, n_rows: int) -> Codes:
-        codes = self.class_table_.encode(y, unknown="mark")
+    def _read_truth(self, y: Any, n_rows: int, missing: Literal["raise", "mark"] = "raise") -> Codes:
+        codes = self.class_table_.encode(y, unknown="mark", missing=missing)
         if len(codes) != n_rows:
             raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")
         return codes

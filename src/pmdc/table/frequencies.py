@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.table.columns import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Frequencies:
 
     @classmethod
     def of(cls, codes: Codes, sizes: tuple[int, ...], weights: Floats | None = None) -> Frequencies:
-        """Count the rows; unknown states (code -1) are left out.
+        """Count the rows; unknown (code -1) and missing states (-2) are left out.
 
         Parameters
         ----------
@@ -40,7 +39,7 @@ class Frequencies:
             np.bincount(column[column >= 0], weights[column >= 0], size).astype(np.float64)
             for column, size in zip(codes.T, sizes, strict=True)
         )
-        known = (codes != UNKNOWN).all(axis=1)
+        known = (codes >= 0).all(axis=1)
         if not known.any():
             return cls(counts, tuple(int(count.argmax()) for count in counts))
         outcomes, number = np.unique(codes[known], axis=0, return_inverse=True)
