@@ -28,7 +28,7 @@ from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
-from pmdc.table.columns import UNKNOWN, read_columns, read_matrix
+from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.frequencies import Frequencies
 from pmdc.table.rows import TrainingRows, read_weights
@@ -236,7 +236,8 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         -------
         JointDistribution
             With the methods `marginals()`, `marginal(names)`, `mode()`, `top(k)`, `log_prob(Y)`, `sample(n)`,
-            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`, `plot(row)`.
+            `given(evidence)`, `entropy()`, `mutual_information(one, other)`, `decide(loss)`,
+            `value_of_information(loss)`, `plot(row)`.
         """
         joint = self._distribution(self._read(X))
         return joint if given is None else joint.given(given)
@@ -373,12 +374,15 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         """Return 1 - Hamming loss: the share of class variables predicted correctly, over all rows.
 
         (scikit-learn's default score is the share of rows with all class variables correct, and it raises an error for
-        several class variables with more than two states.)
+        several class variables with more than two states.) Missing cells of y are ignored, as in
+        `pmdc.metrics.hamming_loss`.
         """
+        from pmdc.metrics.reading import mean_of_cells
+
         features = self._read(X)
-        truth = self._read_truth(y, len(features))
-        right = (self._decide(features, self.loss, None) == truth).mean(axis=1)
-        return float(np.average(right, weights=read_weights(sample_weight, len(truth))))
+        truth = self._read_truth(y, len(features), "mark")
+        right = self._decide(features, self.loss, None) == truth
+        return mean_of_cells(right, truth != MISSING, sample_weight)
 
     def to_networkx(self) -> networkx.DiGraph:
         """Return the graph of the fitted model, for `pmdc.report.draw_graph`; ValueError if it has no graph."""

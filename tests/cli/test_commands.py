@@ -230,6 +230,35 @@ def test_missing_values_can_be_left_out(pmdc, folder, tmp_path):
     assert rows == [row for row in range(1, 121) if row not in (3, 7, 9)], "those of the file"
 
 
+def test_evaluate_ignores_missing_cells_of_class_variables(pmdc, folder, tmp_path):
+    rows = [line.split(",") for line in (folder / "new.csv").read_text().splitlines()]
+    rows[3][4] = rows[5][4] = rows[5][5] = ""
+    (tmp_path / "gaps.csv").write_text("\n".join(map(",".join, rows)))
+    done = pmdc("evaluate", folder / "model.skops", "gaps.csv")
+    assert done.code == 0
+    note = " ".join(done.err.split())
+    assert "3 missing cell(s) of class variables are ignored: 'mood' (2), 'works' (1)." in note
+    assert "28 of 30 rows" in note
+    told = json.loads(pmdc("evaluate", folder / "model.skops", "gaps.csv", "--json").out)
+    assert told["cells_ignored"] == {"mood": 2, "works": 1}
+    model, data = library.load(folder / "model.skops"), pd.read_csv("gaps.csv", dtype={"site": str, "works": "Int64"})
+    truth = data[["mood", "works"]]
+    pred = model.predict(data.drop(columns=["mood", "works"]))
+    assert told["model"]["hamming_loss"]["mean"] == pytest.approx(library.metrics.hamming_loss(truth, pred))
+    dropped = json.loads(pmdc("evaluate", folder / "model.skops", "gaps.csv", "--json", "--drop-missing").out)
+    assert (dropped["rows"], dropped["rows_dropped"], dropped["cells_ignored"]) == (28, 2, {})
+    for row in rows[1:]:
+        row[4] = ""
+    (tmp_path / "empty.csv").write_text("\n".join(map(",".join, rows)))
+    done = pmdc("evaluate", folder / "model.skops", "empty.csv")
+    assert (done.code, "class variable 'mood' has no value in any row" in done.err) == (2, True)
+    for number, row in enumerate(rows[1:]):
+        row[4 + number % 2], row[5 - number % 2] = "", "1" if number % 2 == 0 else "good"
+    (tmp_path / "never.csv").write_text("\n".join(map(",".join, rows)))
+    done = pmdc("evaluate", folder / "model.skops", "never.csv")
+    assert (done.code, "unknown" in done.out) == (0, True), "no row is complete"
+
+
 def test_separators_encodings_and_decimal_commas(pmdc, folder, tmp_path):
     plain = pmdc("predict", folder / "model.skops", folder / "new.csv", "-q").out
     text = (folder / "new.csv").read_text()

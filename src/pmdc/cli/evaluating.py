@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 
@@ -35,12 +36,20 @@ def run(
     require_columns(table, model.class_names_)
     for note in table.notes:
         screen.note("evaluate", note)
-    used = read_features(table, model, drop_missing, needed=model.class_names_)
+    used = read_features(table, model, drop_missing, needed=model.class_names_ if drop_missing else ())
     if used.note:
         screen.note("evaluate", used.note)
     Y, more = read_outcomes(used.table, model)
     for warning in [*used.warnings, *more]:
         screen.warn("evaluate", warning)
+    missing = {name: int(count) for name, count in Y.isna().sum().items() if count}
+    if missing:
+        each = ", ".join(f"{name!r} ({count})" for name, count in missing.items())
+        screen.note(
+            "evaluate",
+            f"{sum(missing.values())} missing cell(s) of class variables are ignored: {each}. The subset 0/1 loss uses "
+            f"the {int(Y.notna().all(axis=1).sum())} of {len(Y)} rows that are complete.",
+        )
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
         report = report_losses(model, used.X, Y)
@@ -52,7 +61,15 @@ def run(
             save_figure(plot_calibration(model, used.X, Y), plot)
     if json:
         dropped = table.n_rows - used.table.n_rows
-        print_json({"model_file": str(path), "table": source, "rows_dropped": dropped, **report.as_json()})
+        print_json(
+            {
+                "model_file": str(path),
+                "table": source,
+                "rows_dropped": dropped,
+                "cells_ignored": missing,
+                **report.as_json(),
+            }
+        )
     else:
         _show(screen, report, used.table.source)
 
@@ -64,6 +81,6 @@ def _show(screen: Screen, report: LossReport, source: str) -> None:
     screen.print()
     show_variables(screen, report)
     screen.print()
-    screen.print(
-        f"Calibration error {report.calibration_error:.3f}, of whole outcomes {report.joint_calibration_error:.3f}."
-    )
+    joint = report.joint_calibration_error
+    whole = "unknown" if math.isnan(joint) else f"{joint:.3f}"
+    screen.print(f"Calibration error {report.calibration_error:.3f}, of whole outcomes {whole}.")

@@ -101,12 +101,12 @@ def report_losses(model: Any, X: Any, Y: Any, independent: Any = None) -> LossRe
         alone = Rival.of(rows, from_marginals(held_out), ITS_MARGINALS)
     else:
         alone = Rival.of(rows, evaluate(independent, X, Y), NO_ARCS)
-    log_losses = held_out.log_losses()
+    log_losses, known = held_out.log_losses(), held_out.known
     variables = {
         name: VariableLosses(
-            Mean.of(~held_out.wrong("hamming")[:, k]),
-            float((~constant.wrong("hamming")[:, k]).mean()),
-            Mean.of(log_losses[:, k]),
+            Mean.of(~held_out.wrong("hamming")[known[:, k], k]),
+            float((~constant.wrong("hamming")[known[:, k], k]).mean()),
+            Mean.of(log_losses[known[:, k], k]),
         )
         for k, name in enumerate(held_out.names)
     }

@@ -117,15 +117,22 @@ def _read_dates(table: TableFile, cells: Cells, known: FeatureTable, drop_missin
 
 
 def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
-    """Return the class variables of a table in the types that a model knows, and warnings about unknown states."""
+    """Return the class variables of a table in the types that a model knows, and warnings about unknown states.
+
+    Missing values are None.
+    """
     pd = require("pandas")
     columns, warnings = {}, []
     for name in model.class_names_:
         states = _states_of(model, name)
-        values = table[name].as_known(states)
-        unknown = _not_in(values, states)
+        values, missing = table[name].as_known(states), table[name].missing(states)
+        unknown = _not_in(values, states) & ~missing
         examples = table.examples(table[name], unknown)
-        if unknown.all():
+        if missing.all():
+            raise BadInput(
+                f"{table.source}, class variable {name!r} has no value in any row: fill in some true states."
+            )
+        if (unknown | missing).all():
             raise BadInput(
                 f"{table.source}, class variable {name!r}: none of its values ({examples}) is a state of the model; "
                 f"the states are {shorten(list(map(str, states)))}."
@@ -135,7 +142,8 @@ def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
                 f"class variable {name!r} has states that the model does not know, in {int(unknown.sum())} row(s): "
                 f"{examples}. They count as wrong and have probability zero."
             )
-        columns[name] = pd.Series(values, dtype=object)
+        present = [None if gone else value for value, gone in zip(values, missing, strict=True)]
+        columns[name] = pd.Series(present, dtype=object)
     return pd.DataFrame(columns), warnings
 
 

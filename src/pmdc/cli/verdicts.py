@@ -101,6 +101,8 @@ def show_variables(screen: Screen, report: LossReport) -> None:
 
 
 def _mean(mean: Mean) -> str:
+    if math.isnan(mean.value):
+        return "unknown"
     if not math.isfinite(mean.value):
         return "infinite"
     return f"{mean.value:.3f}" + ("" if mean.error is None else f" ± {mean.error:.3f}")

@@ -5,6 +5,7 @@ Needs no extra.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,10 @@ import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.progress import tell_step
+from pmdc.inference.evidence import NO_EVIDENCE
 from pmdc.metrics import expected_calibration_error
 from pmdc.metrics.probabilities import binned_calibration_error
-from pmdc.table.columns import UNKNOWN
+from pmdc.table.columns import MISSING, UNKNOWN
 
 BATCH_ROWS = 2048
 
@@ -33,13 +35,14 @@ class HeldOut:
     names : list of str
         The K class variables.
     truth : array of shape (n, K)
-        Codes of the true states; -1 for states that the classifier does not know.
+        Codes of the true states; -1 for states that the classifier does not know, -2 for missing ones.
     predicted : dict from decision to array of shape (n, K)
         Codes of the predicted states.
     confidence : dict from decision to array of shape (n,)
         Joint probabilities of the predicted outcomes; empty for a classifier without `predict_joint`.
     log_prob : array of shape (n,) or None
-        Log of the joint probability of the true outcomes; None for a classifier without `predict_joint`.
+        Log of the joint probability of the true states that are not missing; None for a classifier without
+        `predict_joint`.
     marginals : list of K arrays of shape (n, n_states), or None
         None where the marginals cannot be computed exactly; then `no_marginals` says why.
     """
@@ -52,25 +55,36 @@ class HeldOut:
     marginals: list[Floats] | None
     no_marginals: str = ""
 
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which true states are not missing, shape (n, K)."""
+        return self.truth != MISSING
+
     def wrong(self, decision: Decision) -> npt.NDArray[np.bool_]:
-        """Return which class variables are predicted wrongly, shape (n, K)."""
-        return self.predicted[decision] != self.truth
+        """Return which class variables are predicted wrongly, shape (n, K); not those whose true state is missing."""
+        return (self.predicted[decision] != self.truth) & self.known
 
     def log_losses(self) -> Floats:
-        """Return minus the log of the marginal probabilities of the true states, shape (n, K)."""
-        found = [p[np.arange(len(codes)), codes] for p, codes in zip(self.marginals or [], self.truth.T, strict=True)]
+        """Return minus the log of the marginal probabilities of the true states, shape (n, K); 0 for missing ones."""
+        codes = np.maximum(self.truth, 0)
+        found = [p[np.arange(len(rows)), rows] for p, rows in zip(self.marginals or [], codes.T, strict=True)]
+        prob = np.where(self.truth == UNKNOWN, 0.0, np.column_stack(found))
         with np.errstate(divide="ignore"):
-            return -np.log(np.where(self.truth == UNKNOWN, 0.0, np.column_stack(found)))
+            return -np.log(np.where(self.known, prob, 1.0))
 
     def calibration_error(self) -> float:
         """Return the `pmdc.metrics.expected_calibration_error`."""
         marginals = self.marginals or []
-        return expected_calibration_error(self.truth, marginals, [range(p.shape[1]) for p in marginals])
+        truth = np.where(self.known, self.truth, np.nan)
+        return expected_calibration_error(truth, marginals, [range(p.shape[1]) for p in marginals])
 
     def joint_calibration_error(self, decision: Decision) -> float:
-        """Return the `pmdc.metrics.joint_calibration_error` of the predicted outcomes."""
-        right = (self.predicted[decision] == self.truth).all(axis=1)
-        return binned_calibration_error(self.confidence[decision], right, 10, np.ones(len(right)))
+        """Return the `pmdc.metrics.joint_calibration_error` of the predicted outcomes; NaN if no row is complete."""
+        complete = self.known.all(axis=1)
+        if not complete.any():
+            return math.nan
+        right = (self.predicted[decision] == self.truth).all(axis=1)[complete]
+        return binned_calibration_error(self.confidence[decision][complete], right, 10, np.ones(len(right)))
 
 
 def evaluate(
@@ -86,6 +100,7 @@ def evaluate(
     ----------
     classifier : classifier of this library, or with at least `predict`, `predict_proba` and ``class_table_``
     X, Y : tables
+        Y may have missing cells.
     decisions : sequence of str or None
         "hamming" and "subset" are taken from the joint distribution, others from `predict`.
     marginals : bool, default=True
@@ -105,7 +120,7 @@ def evaluate(
     >>> bool(held_out.wrong("hamming").mean() <= held_out.wrong("subset").any(axis=1).mean())
     True
     """
-    truth = classifier.class_table_.encode(Y, unknown="mark")
+    truth = classifier.class_table_.encode(Y, unknown="mark", missing="mark")
     parts = [
         _evaluate_batch(classifier, take_rows(X, rows), truth[rows], decisions, marginals)
         for rows in row_batches(len(truth))
@@ -148,7 +163,7 @@ def _evaluate_batch(
         else:
             predicted[decision] = table.encode(_predict(classifier, X, decision))
     confidence = {decision: np.exp(joint.log_prob_codes(codes)) for decision, codes in predicted.items()}
-    known = joint.log_prob_codes(np.maximum(truth, 0))
+    known = joint.log_prob_codes(np.where(truth == MISSING, NO_EVIDENCE, np.maximum(truth, 0)))
     log_prob = np.where((truth == UNKNOWN).any(axis=1), -np.inf, known)
     return HeldOut(
         table.names, truth, predicted, confidence, log_prob, None if no_marginals else marginals, no_marginals

@@ -23,13 +23,15 @@ Answer = Literal["better", "worse", "no clear difference", "the same"]
 
 
 class Mean(NamedTuple):
-    """A mean over rows and its standard error (None for a single row or an infinite mean)."""
+    """A mean over rows and its standard error (None for a single row or an infinite mean); NaN without rows."""
 
     value: float
     error: float | None
 
     @classmethod
     def of(cls, rows: npt.NDArray[Any]) -> Mean:
+        if not len(rows):
+            return cls(math.nan, None)
         mean = float(np.mean(rows))
         if len(rows) < 2 or not np.isfinite(mean):
             return cls(mean, None)
@@ -40,7 +42,12 @@ class Mean(NamedTuple):
 
 
 class RowLosses(NamedTuple):
-    """The three losses of each row, arrays of shape (n,)."""
+    """The three losses of each row.
+
+    With missing cells, the Hamming loss and the joint log-loss have the rows with a known cell, the subset loss those
+    that are completely known. The Hamming loss of a row is then the number of its mistakes, divided by the mean number
+    of known cells, so that its mean is that over all known cells.
+    """
 
     hamming_loss: Floats
     subset_loss: Floats
@@ -51,7 +58,12 @@ class RowLosses(NamedTuple):
         """Return the losses of these predictions for the Hamming and for the subset 0/1 loss, and of the model."""
         assert held_out.log_prob is not None
         hamming, subset = (held_out.wrong(decision) for decision in decisions)
-        return cls(hamming.mean(axis=1), subset.any(axis=1).astype(float), -held_out.log_prob)
+        known = held_out.known
+        if known.all():
+            return cls(hamming.mean(axis=1), subset.any(axis=1).astype(float), -held_out.log_prob)
+        some, complete = known.any(axis=1), known.all(axis=1)
+        mistakes = hamming[some].sum(axis=1) / (known.sum() / some.sum())
+        return cls(mistakes, subset[complete].any(axis=1).astype(float), -held_out.log_prob[some])
 
     def means(self) -> Losses:
         return Losses(*map(Mean.of, self))

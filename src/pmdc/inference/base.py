@@ -294,6 +294,45 @@ class BaseDistribution(ABC):
 
         return decide(self, loss, random_state)
 
+    def value_of_information(self, loss: LossLike = "hamming", random_state: Any = 0) -> Floats:
+        """Return by how much the expected loss decreases, on average, if the state of a class variable becomes known.
+
+        For class variable k it is ``R - Σ_s P(Y_k = s | x) R_s``, where R is the expected loss of the best prediction
+        now, and R_s that of the best prediction given that Y_k has state s. The known state is predicted, so its own
+        mistakes are part of the decrease. Evidence (`given`) is used.
+
+        Parameters
+        ----------
+        loss : str, loss object or callable, default="hamming"
+            As in `decide`, but not a loss of the whole batch ("f1_macro", "f1_micro").
+        random_state : int, RandomState instance or None, default=0
+            Used by losses whose expectation is estimated from draws.
+
+        Returns
+        -------
+        array of shape (n_rows, K)
+            Zero for class variables that are already known. It is exact and not negative if decisions are proved to be
+            optimal (`Decision.proved`), otherwise approximate, with a warning. It can also be negative for costs or a
+            function by which the right state of a class variable is not the best prediction: `decide` predicts known
+            states all the same.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pmdc.inference import JointDistribution
+        >>> from pmdc.table import ClassTable
+        >>> Y = ClassTable.fit(np.array([["no", "low"], ["yes", "high"]]))
+        >>> tables = [np.log([[0.4, 0.6]]), np.log([[[0.9, 0.1], [0.2, 0.8]]])]
+        >>> joint = JointDistribution(Y, [(), (0,)], tables)
+        >>> joint.value_of_information().round(2)
+        array([[0.36, 0.36]])
+        >>> joint.given({"y0": "no"}).value_of_information("subset").round(2)
+        array([[0. , 0.1]])
+        """
+        from pmdc.decisions.information import value_of_information
+
+        return value_of_information(self, loss, random_state)
+
     def plot(
         self, row: int = 0, ax: Axes | None = None, *, loss: LossLike = "hamming", title: str | None = None
     ) -> Axes:

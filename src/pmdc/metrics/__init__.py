@@ -12,6 +12,18 @@
 All accept DataFrames, arrays or lists with states of any type, and ``sample_weight``. A column is always a class
 variable, even if it contains only 0 and 1: there is no special treatment of multilabel indicators. A row of weight zero
 is ignored.
+
+Missing cells of `y_true` (None, NaN, NA, NaT) are ignored; predictions must be complete.
+
+- `hamming_loss`, `marginal_log_loss` and `brier_score` are weighted means over all known cells; `reliability` has the
+  predictions of all known cells.
+- `accuracy_by_variable` and `expected_calibration_error` use, for each class variable, the rows in which it is known. A
+  class variable that is never known has accuracy NaN and is left out of the calibration error, with a warning.
+- `subset_loss`, `sub_exact_loss` and `joint_calibration_error` use the rows whose true outcome is completely known.
+- `joint_log_loss` is the mean of -log P(known cells | x), exactly, over the rows with a known cell. Rows with few known
+  cells have a smaller loss: compare models on the same cells only.
+
+It is an error if nothing is left. Scorers and `score` follow. Without missing cells, nothing changes.
 """
 
 from pmdc.metrics.decisions import accuracy_by_variable, hamming_loss, sub_exact_loss, subset_loss

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmdc._support.arrays import Array
 from pmdc._support.checks import shorten
-from pmdc.metrics.reading import frame_names, mean_of_rows, read_outcomes
+from pmdc._support.warn import warn_user
+from pmdc.metrics.reading import frame_names, known_rows, mean_of_cells, mean_of_rows, mean_of_some_rows, read_outcomes
 from pmdc.table.columns import Column, show
+from pmdc.table.rows import read_weights
+
+COMPLETE = "whose true outcome is completely known"
+"""The rows that losses of whole outcomes use, for messages."""
 
 
 def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
@@ -22,7 +29,8 @@ def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> floa
     ----------
     y_true, y_pred : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
         The true and the predicted states. If both are DataFrames, columns are matched by name, otherwise by
-        position. States are compared by value: 1, 1.0 and True are equal, "1" is not.
+        position. States are compared by value: 1, 1.0 and True are equal, "1" is not. Missing cells of `y_true`
+        (None, NaN) are ignored: the loss is the weighted mean over all known cells.
     sample_weight : array-like of shape (n,), optional
 
     Returns
@@ -36,8 +44,8 @@ def hamming_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> floa
     >>> hamming_loss([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
     0.25
     """
-    _, wrong = compare(y_true, y_pred)
-    return float(mean_of_rows(wrong.mean(axis=1), sample_weight))
+    _, wrong, known = compare(y_true, y_pred)
+    return mean_of_cells(wrong, known, sample_weight)
 
 
 def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
@@ -49,12 +57,13 @@ def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float
     Parameters
     ----------
     y_true, y_pred : as in `hamming_loss`
+        Only rows whose true outcome is completely known are used; an error if there is none.
     sample_weight : array-like of shape (n,), optional
 
     Returns
     -------
     float
-        Between 0 and 1, and not less than the Hamming loss.
+        Between 0 and 1, and, without missing cells, not less than the Hamming loss.
 
     Examples
     --------
@@ -62,8 +71,8 @@ def subset_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float
     >>> subset_loss([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
     0.5
     """
-    _, wrong = compare(y_true, y_pred)
-    return float(mean_of_rows(wrong.sum(axis=1) > 0, sample_weight))
+    _, wrong, known = compare(y_true, y_pred)
+    return mean_of_some_rows(wrong.sum(axis=1) > 0, np.asarray(known.all(axis=1)), sample_weight, COMPLETE)
 
 
 def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
@@ -76,6 +85,7 @@ def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
     Parameters
     ----------
     y_true, y_pred : as in `hamming_loss`
+        Only rows whose true outcome is completely known are used; an error if there is none.
     sample_weight : array-like of shape (n,), optional
 
     Returns
@@ -89,8 +99,8 @@ def sub_exact_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
     >>> sub_exact_loss([["low", 1], ["high", 2]], [["high", 2], ["high", 3]])
     0.5
     """
-    _, wrong = compare(y_true, y_pred)
-    return float(mean_of_rows(wrong.sum(axis=1) > 1, sample_weight))
+    _, wrong, known = compare(y_true, y_pred)
+    return mean_of_some_rows(wrong.sum(axis=1) > 1, np.asarray(known.all(axis=1)), sample_weight, COMPLETE)
 
 
 def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> dict[Any, float]:
@@ -105,7 +115,8 @@ def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None)
     -------
     dict
         The accuracy of each class variable by name, in the order of `y_true`. Columns without names are called "y0",
-        "y1", ... The mean of the accuracies is one minus the Hamming loss.
+        "y1", ... Each is over the rows in which the true state is known; NaN, with a warning, if there is none. Without
+        missing cells, the mean of the accuracies is one minus the Hamming loss.
 
     Examples
     --------
@@ -113,13 +124,30 @@ def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None)
     >>> accuracy_by_variable([["low", 1], ["high", 2]], [["low", 1], ["high", 3]])
     {'y0': 1.0, 'y1': 0.5}
     """
-    names, wrong = compare(y_true, y_pred)
-    return dict(zip(names, mean_of_rows(~wrong, sample_weight).tolist(), strict=True))
+    names, wrong, known = compare(y_true, y_pred)
+    if known.all():
+        return dict(zip(names, mean_of_rows(~wrong, sample_weight).tolist(), strict=True))
+    weights = read_weights(sample_weight, len(wrong))
+    accuracy = {}
+    for name, right, rows in zip(names, (~wrong).T, known.T, strict=True):
+        if weights[rows].any():
+            accuracy[name] = float(mean_of_rows(right[rows], weights[rows]))
+        else:
+            warn_nothing_known(name, "its accuracy is NaN")
+            accuracy[name] = math.nan
+    return accuracy
 
 
-def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_]]:
-    """Return the names of the class variables and which are wrong in each row, shape (n, K)."""
-    true, pred = read_outcomes(y_true, "y_true"), read_outcomes(y_pred, "y_pred")
+def warn_nothing_known(name: Any, consequence: str) -> None:
+    warn_user(
+        f"y_true, class variable {name!r} has no known state in rows of positive weight: {consequence}. Give at least "
+        "one state, or leave the class variable out."
+    )
+
+
+def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the names of the class variables, which are wrong in each row and which are known, shape (n, K)."""
+    true, pred = read_outcomes(y_true, "y_true", allow_missing=True), read_outcomes(y_pred, "y_pred")
     if len(true[0].values) != len(pred[0].values):
         raise ValueError(
             f"y_true has {len(true[0].values)} row(s), y_pred has {len(pred[0].values)}: give one prediction per row."
@@ -138,23 +166,27 @@ def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_]]
             )
         pred = [pred[pred_names.index(name)] for name in true_names]
     names = true_names or pred_names or [f"y{k}" for k in range(len(true))]
-    return names, np.column_stack([differ(*columns) for columns in zip(true, pred, names, strict=True)])
+    wrong = np.column_stack([differ(*columns) for columns in zip(true, pred, names, strict=True)])
+    return names, wrong, np.column_stack([known_rows(column) for column in true])
 
 
 def differ(true: Column, pred: Column, name: Any) -> npt.NDArray[np.bool_]:
-    """Return in which rows two columns differ by value, whatever their types."""
-    wrong = np.asarray(true.values.astype(object) != pred.values.astype(object), dtype=bool)
-    if wrong.all() and {_kind(true), _kind(pred)} == {"numbers", "strings"}:
+    """Return in which rows two columns differ by value, whatever their types; a missing true state does not."""
+    known = known_rows(true)
+    ours, theirs = true.values[known], pred.values[known]
+    wrong = np.zeros(len(known), dtype=bool)
+    wrong[known] = ours.astype(object) != theirs.astype(object)
+    if len(ours) and wrong[known].all() and {_kind(ours), _kind(theirs)} == {"numbers", "strings"}:
         warnings.warn(
-            f"Class variable {name!r} holds {_kind(true)} in y_true (such as {show(true.values[0])}) and {_kind(pred)} "
-            f"in y_pred (such as {show(pred.values[0])}), so all predictions are wrong. Convert one of them.",
+            f"Class variable {name!r} holds {_kind(ours)} in y_true (such as {show(ours[0])}) and {_kind(theirs)} "
+            f"in y_pred (such as {show(theirs[0])}), so all predictions are wrong. Convert one of them.",
             UserWarning,
             stacklevel=4,
         )
     return wrong
 
 
-def _kind(column: Column) -> str:
-    if column.values.dtype.kind in "fiub":
+def _kind(values: Array) -> str:
+    if values.dtype.kind in "fiub":
         return "numbers"
-    return "strings" if all(isinstance(value, str) for value in column.values) else "others"
+    return "strings" if all(isinstance(value, str) for value in values) else "others"

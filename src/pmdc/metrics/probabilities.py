@@ -1,6 +1,7 @@
 """Losses of probabilities: of the marginals of the class variables, and of their joint distribution.
 
-Logarithms are natural. A state in `y_true` that the model does not know has probability zero.
+Logarithms are natural. A state in `y_true` that the model does not know has probability zero. Missing cells of `y_true`
+are ignored, by the rule that each function states.
 """
 
 from __future__ import annotations
@@ -15,10 +16,19 @@ import numpy.typing as npt
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_count
 from pmdc.inference.base import BaseDistribution
-from pmdc.metrics.decisions import differ
-from pmdc.metrics.reading import in_order_of_fit, mean_of_rows, read_outcomes
-from pmdc.table.columns import UNKNOWN, Column, as_objects, encode_values, show
-from pmdc.table.rows import read_weights
+from pmdc.metrics.decisions import COMPLETE, differ, warn_nothing_known
+from pmdc.metrics.reading import (
+    in_order_of_fit,
+    known_rows,
+    mean_of_cells,
+    mean_of_some_rows,
+    read_outcomes,
+    weights_of_some,
+)
+from pmdc.table.columns import MISSING, UNKNOWN, Column, as_objects, encode_values, show
+
+ANY_KNOWN = "with a known cell"
+"""The rows that metrics of single cells use, for messages."""
 
 _TOLERANCE = 1e-4
 """Largest allowed error of the sum of probabilities: classifiers may compute in single precision."""
@@ -36,7 +46,8 @@ def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: A
     Parameters
     ----------
     y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
-        The true states, with columns in the order of `proba`.
+        The true states, with columns in the order of `proba`. Missing cells (None, NaN) are ignored: the result is the
+        weighted mean over all known cells.
     proba : list of K arrays of shape (n, n_states), or one array for a single class variable
         As returned by `predict_proba`.
     classes : list of K sequences of states, or one for a single class variable
@@ -59,7 +70,7 @@ def marginal_log_loss(y_true: Any, proba: Any, classes: Any, *, sample_weight: A
         _warn_unknown(marginal, k)
     with np.errstate(divide="ignore"):
         losses = np.column_stack([-np.log(marginal.of_truth()) for marginal in marginals])
-    return float(mean_of_rows(losses.mean(axis=1), sample_weight))
+    return mean_of_cells(losses, _known(marginals), sample_weight)
 
 
 def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = None) -> float:
@@ -84,11 +95,12 @@ def brier_score(y_true: Any, proba: Any, classes: Any, *, sample_weight: Any = N
     >>> brier_score(["no", "yes"], [[0.5, 0.5], [0.75, 0.25]], ["no", "yes"])
     0.8125
     """
+    marginals = _read_marginals(y_true, proba, classes)
     losses = [
         ((proba - (codes[:, None] == np.arange(proba.shape[1]))) ** 2).sum(axis=1) + (codes == UNKNOWN)
-        for _, proba, codes in _read_marginals(y_true, proba, classes)
+        for _, proba, codes in marginals
     ]
-    return float(mean_of_rows(np.column_stack(losses).mean(axis=1), sample_weight))
+    return mean_of_cells(np.column_stack(losses), _known(marginals), sample_weight)
 
 
 def expected_calibration_error(
@@ -99,7 +111,8 @@ def expected_calibration_error(
     For each class variable the prediction is its most probable state, and the confidence is the probability of this
     state. Rows are binned by confidence into ``((b-1)/B, b/B]``, and the error is ``Σ_b w_b |acc_b - conf_b|``: w_b is
     the share of the rows in the bin, acc_b the share of right predictions among them, conf_b their mean confidence (as
-    in Guo, Pleiss, Sun and Weinberger, 2017). The result is the mean over class variables.
+    in Guo, Pleiss, Sun and Weinberger, 2017). The result is the mean over class variables. The rows of a class variable
+    are those in which its true state is known; a class variable without such rows is left out, with a warning.
 
     Parameters
     ----------
@@ -127,11 +140,16 @@ def expected_calibration_error(
     """
     check_count("n_bins", n_bins, 1)
     marginals = _read_marginals(y_true, proba, classes)
-    weights = read_weights(sample_weight, len(marginals[0].codes))
-    errors = [
-        binned_calibration_error(proba.max(axis=1), proba.argmax(axis=1) == codes, n_bins, weights)
-        for _, proba, codes in marginals
-    ]
+    weights = weights_of_some(_any_known(marginals), sample_weight, ANY_KNOWN)
+    errors = []
+    for column, proba, codes in marginals:
+        known = codes != MISSING
+        if not weights[known].any():
+            warn_nothing_known(column.name, "the calibration error is the mean of the others")
+            continue
+        proba, codes = proba[known], codes[known]
+        right = proba.argmax(axis=1) == codes
+        errors.append(binned_calibration_error(proba.max(axis=1), right, n_bins, weights[known]))
     return float(np.mean(errors))
 
 
@@ -148,6 +166,8 @@ class Reliability(NamedTuple):
 
 def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, sample_weight: Any = None) -> Reliability:
     """Return the bins of a calibration plot: predicted states of all class variables, binned by confidence.
+
+    Predictions whose true state is missing are left out.
 
     Parameters
     ----------
@@ -168,9 +188,11 @@ def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, samp
     """
     check_count("n_bins", n_bins, 1)
     marginals = _read_marginals(y_true, proba, classes)
-    weights = np.tile(read_weights(sample_weight, len(marginals[0].codes)), len(marginals))
+    weights = np.tile(weights_of_some(_any_known(marginals), sample_weight, ANY_KNOWN), len(marginals))
     confidence = np.concatenate([proba.max(axis=1) for _, proba, _ in marginals])
     right = np.concatenate([proba.argmax(axis=1) == codes for _, proba, codes in marginals])
+    known = _known(marginals).ravel(order="F")
+    weights, confidence, right = weights[known], confidence[known], right[known]
     places = _bins(confidence, n_bins)
     total, confident, accurate = (
         np.bincount(places, weights * values, minlength=n_bins)
@@ -180,15 +202,18 @@ def reliability(y_true: Any, proba: Any, classes: Any, *, n_bins: int = 10, samp
     return Reliability(total / total.sum(), confident / filled, accurate / filled)
 
 
-def effective_rows(proba: Sequence[Floats], n_bins: int, weights: Floats) -> Floats:
+def effective_rows(
+    proba: Sequence[Floats], n_bins: int, weights: Floats, known: npt.NDArray[np.bool_] | None = None
+) -> Floats:
     """Return how many equally weighted rows the predictions in each bin of `reliability` are worth, for intervals.
 
     The predictions of one row count as one, because they may be right or wrong together. So it is (Σ w)² / Σ w²
-    (Kish), where w is the weight of all predictions of a row in the bin.
+    (Kish), where w is the weight of all predictions of a row in the bin whose true state is known, shape (n, K).
     """
     of_rows = np.zeros((len(weights), n_bins))
-    for each in proba:
-        of_rows[np.arange(len(weights)), _bins(each.max(axis=1), n_bins)] += weights
+    for k, each in enumerate(proba):
+        counted = weights if known is None else weights * known[:, k]
+        of_rows[np.arange(len(weights)), _bins(each.max(axis=1), n_bins)] += counted
     squares = (of_rows**2).sum(axis=0)
     return of_rows.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0)
 
@@ -205,7 +230,9 @@ def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight
     Parameters
     ----------
     y_true : DataFrame, 2-D array, list of rows, or 1-D for a single class variable
-        The true outcomes. The columns of a DataFrame are matched by name if the model was fitted to one.
+        The true outcomes. The columns of a DataFrame are matched by name if the model was fitted to one. In a row with
+        missing cells, P is the probability of its known cells, the others summed out; a row without a known cell is
+        ignored.
     distribution : distribution of the outcomes in each row
         As returned by `predict_joint`.
     sample_weight : array-like of shape (n,), optional
@@ -226,7 +253,9 @@ def joint_log_loss(y_true: Any, distribution: BaseDistribution, *, sample_weight
     2.826
     """
     _check_distribution(distribution)
-    return float(mean_of_rows(-distribution.log_prob(y_true), sample_weight))
+    log_prob = distribution.log_prob(y_true)
+    known = (distribution.class_table.encode(y_true, unknown="mark", missing="mark") != MISSING).any(axis=1)
+    return mean_of_some_rows(-log_prob, known, sample_weight, ANY_KNOWN)
 
 
 def joint_calibration_error(
@@ -245,6 +274,7 @@ def joint_calibration_error(
     Parameters
     ----------
     y_true, distribution : as in `joint_log_loss`
+        Only rows whose true outcome is completely known are used; an error if there is none.
     y_pred : as y_true, optional
         The predicted outcomes; the most probable ones by default.
     n_bins : int, default=10
@@ -269,7 +299,7 @@ def joint_calibration_error(
     _check_distribution(distribution)
     check_count("n_bins", n_bins, 1)
     table = distribution.class_table
-    truth = table.encode(y_true, unknown="mark")
+    truth = table.encode(y_true, unknown="mark", missing="mark")
     if len(truth) != len(distribution):
         raise ValueError(f"y_true has {len(truth)} row(s), but the distribution has {len(distribution)}.")
     if y_pred is None:
@@ -278,13 +308,14 @@ def joint_calibration_error(
     else:  # compared by value: two states that the model does not know have the same code
         log_prob = distribution.log_prob(y_pred)
         columns = [
-            read_outcomes(in_order_of_fit(table, y, argument), argument)
+            read_outcomes(in_order_of_fit(table, y, argument), argument, allow_missing=argument == "y_true")
             for y, argument in ((y_true, "y_true"), (y_pred, "y_pred"))
         ]
         wrong = np.column_stack([differ(*pair) for pair in zip(*columns, table.names, strict=True)])
-    return binned_calibration_error(
-        np.exp(log_prob), ~wrong.any(axis=1), n_bins, read_weights(sample_weight, len(distribution))
-    )
+    complete = (truth != MISSING).all(axis=1)
+    weights = weights_of_some(complete, sample_weight, COMPLETE)
+    right = ~wrong.any(axis=1)
+    return binned_calibration_error(np.exp(log_prob[complete]), right[complete], n_bins, weights[complete])
 
 
 # Helpers ------------------------------------------------------------------------------------------------------
@@ -298,13 +329,23 @@ class _Marginal(NamedTuple):
     codes: Codes
 
     def of_truth(self) -> Floats:
-        """Return the probability of the true state in each row."""
-        found = self.proba[np.arange(len(self.codes)), self.codes]
-        return np.where(self.codes == UNKNOWN, 0.0, found)
+        """Return the probability of the true state in each row; one where it is missing."""
+        found = self.proba[np.arange(len(self.codes)), np.maximum(self.codes, 0)]
+        return np.where(self.codes == UNKNOWN, 0.0, np.where(self.codes == MISSING, 1.0, found))
+
+
+def _known(marginals: Sequence[_Marginal]) -> npt.NDArray[np.bool_]:
+    """Return which true states are known, shape (n, K)."""
+    return np.column_stack([marginal.codes != MISSING for marginal in marginals])
+
+
+def _any_known(marginals: Sequence[_Marginal]) -> npt.NDArray[np.bool_]:
+    """Return in which rows some true state is known."""
+    return np.asarray(_known(marginals).any(axis=1))
 
 
 def _read_marginals(y_true: Any, proba: Any, classes: Any) -> list[_Marginal]:
-    columns = read_outcomes(y_true, "y_true")
+    columns = read_outcomes(y_true, "y_true", allow_missing=True)
     if not _is_list_of_arrays(proba):
         if len(columns) > 1:
             raise ValueError(
@@ -321,7 +362,8 @@ def _read_marginals(y_true: Any, proba: Any, classes: Any) -> list[_Marginal]:
     for k, (column, given, known) in enumerate(zip(columns, proba, classes, strict=True)):
         states = as_objects(list(known))
         checked = _check_proba(given, (len(column.values), len(states)), f"proba[{k}]")
-        marginals.append(_Marginal(column, checked, encode_values(column.values, states)))
+        codes = np.where(known_rows(column), encode_values(column.values, states), MISSING)
+        marginals.append(_Marginal(column, checked, codes))
     return marginals
 
 

@@ -13,6 +13,7 @@ from pmdc._support.extras import require
 from pmdc.metrics import Reliability, expected_calibration_error, reliability
 from pmdc.metrics.probabilities import effective_rows
 from pmdc.report.canvas import COLOURS, GREY, LIGHT_GREY, contrast, printable, pyplot_figure, set_title
+from pmdc.table.columns import MISSING
 from pmdc.table.rows import read_weights
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def plot_calibration(
     model : fitted model
         A `GBNC` or one of the baselines.
     X, Y : tables as for `fit`
-        Rows that were not used in `fit`.
+        Rows that were not used in `fit`. Missing cells of Y are left out.
     ax : matplotlib Axes, optional
         The axes to draw in; a new figure by default.
     n_bins : int, default=10
@@ -82,7 +83,7 @@ def plot_calibration(
     check_is_fitted(model)
     proba = model.predict_proba(X)
     proba = proba if isinstance(proba, list) else [proba]
-    truth = model.class_table_.encode(Y, unknown="mark")
+    truth = model.class_table_.encode(Y, unknown="mark", missing="mark")
     if len(truth) != len(proba[0]):
         raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must have the same number.")
     held_out = _HeldOut(truth, proba, read_weights(sample_weight, len(truth)), n_bins)
@@ -139,10 +140,12 @@ class _HeldOut(NamedTuple):
 
     def curve(self, name: str, variables: Sequence[int]) -> _Curve:
         marginals = [self.proba[k] for k in variables]
-        data = self.truth[:, list(variables)], marginals, [range(each.shape[1]) for each in marginals]
+        truth = self.truth[:, list(variables)]
+        known = truth != MISSING
+        data = np.where(known, truth, np.nan), marginals, [range(each.shape[1]) for each in marginals]
         options: dict[str, Any] = {"n_bins": self.n_bins, "sample_weight": self.weights}
         bins = reliability(*data, **options)
-        limits = wilson_interval(bins.accuracy, effective_rows(marginals, self.n_bins, self.weights))
+        limits = wilson_interval(bins.accuracy, effective_rows(marginals, self.n_bins, self.weights, known))
         # The number comes first because matplotlib hides labels that begin with an underscore, as a name may.
         return _Curve(f"{expected_calibration_error(*data, **options):.3f}  {name}", bins, *limits)
 

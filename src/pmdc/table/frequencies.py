@@ -26,7 +26,7 @@ class Frequencies:
 
     @classmethod
     def of(cls, codes: Codes, sizes: tuple[int, ...], weights: Floats | None = None) -> Frequencies:
-        """Count the rows; unknown and missing states (negative codes) are left out.
+        """Count the rows; unknown (code -1) and missing states (-2) are left out.
 
         Parameters
         ----------
