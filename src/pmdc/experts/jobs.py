@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,10 @@ class Job:
 
 @dataclass(frozen=True)
 class ExpertData:
-    """What workers need: the features, standardised and as in the table, states, weights and folds."""
+    """What workers need: the features, standardised and as in the table, states, weights and folds.
+
+    `nan` is `raw` with NaN for missing numbers, without their indicators; None if nothing is missing.
+    """
 
     X: Floats
     raw: Floats
@@ -33,9 +36,18 @@ class ExpertData:
     sizes: tuple[int, ...]
     weights: Floats | None
     fold: Codes
+    nan: Floats | None = None
 
     def inputs(self, recipe: Recipe) -> Floats:
+        if recipe.nan and self.nan is not None:
+            return self.nan
         return self.raw if recipe.raw else self.X
+
+    def beside(self, columns: Floats) -> ExpertData:
+        """Return the same with more inputs."""
+        X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.X, self.raw))
+        nan = None if self.nan is None else np.ascontiguousarray(np.hstack([self.nan, columns]))
+        return replace(self, X=X, raw=raw, nan=nan)
 
 
 @dataclass(eq=False)

@@ -135,13 +135,13 @@ class ExpertFits:
         X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
         fold = expert_folds(rows, n_folds) if fold is None else fold
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold)
+        nan = None if rows.features.missing is None else Indicators(rows.feature_sizes, nan=True)(rows.features)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, nan)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def beside(self, columns: Floats, salt: tuple[int, ...]) -> ExpertFits:
         """Return the same with more inputs."""
-        X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.data.X, self.data.raw))
-        return replace(self, data=replace(self.data, X=X, raw=raw), salt=salt)
+        return replace(self, data=self.data.beside(columns), salt=salt)
 
     @property
     def pilots(self) -> range:
@@ -377,6 +377,7 @@ class ExpertFits:
                     tuple(smoothing),
                     members,
                     candidate.recipe.raw,
+                    candidate.recipe.nan,
                 )
             )
         rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]
