@@ -112,7 +112,8 @@ class Inputs(NamedTuple):
 
     def beside(self, columns: Floats) -> Inputs:
         """Return the same with more columns."""
-        return Inputs(*(None if own is None else np.hstack([own, columns]) for own in self))
+        nan = None if self.nan is None else np.hstack([self.nan, columns])
+        return Inputs(np.hstack([self.standard, columns]), np.hstack([self.raw, columns]), nan)
 
     def proba(self, expert: Expert) -> Floats:
         inputs = self.raw if expert.raw else self.standard

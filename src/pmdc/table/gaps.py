@@ -1,8 +1,8 @@
 """Missing values in the features: what fills them, and which are marked.
 
 Missing numbers are filled with the median of the known values of the training rows, and a column that has gaps in
-training gets an indicator of them, so that a model can learn from the fact that a value is missing. Estimators that take
-NaN get NaN instead. In a discrete feature with gaps in training, missing is a state of its own.
+training gets an indicator of them, so that a model can learn from the fact that a value is missing. Estimators that
+take NaN get NaN instead. In a discrete feature with gaps in training, missing is a state of its own.
 """
 
 from __future__ import annotations
