@@ -21,8 +21,8 @@ def gap_hints(training: Training, estimator: str) -> list[str]:
         total = sum(kind.missing for kind in gaps)
         numbers = "given to the estimator as missing" if how == "nan" else f"filled with medians{how}"
         return [
-            f"{len(gaps)} columns have missing values, {total} in all: {shorten([kind.name for kind in gaps])}. Numbers "
-            f"and dates are {numbers}; in discrete features, missing is a state of its own."
+            f"{len(gaps)} columns have missing values, {total} in all: {shorten([kind.name for kind in gaps])}. "
+            f"Numbers and dates are {numbers}; in discrete features, missing is a state of its own."
         ]
     return [
         f"{kind.name!r} has {kind.missing} missing value{'s' * (kind.missing > 1)}: {_answer(kind, training, how)}."

@@ -76,8 +76,8 @@ def read_features(
         if gone.any() and name not in known.gaps and (name in used or name not in states):
             answer = model._unseen_answer() if name in states else "They are filled with the median of these rows."
             warnings.append(
-                f"column {name!r} has {int(gone.sum())} missing value(s), {table.where(gone)}, but had none in the rows "
-                f"that the model was fitted on. {answer}"
+                f"column {name!r} has {int(gone.sum())} missing value(s), {table.where(gone)}, but had none in the "
+                f"rows that the model was fitted on. {answer}"
             )
         if name in known.date_names:
             columns[name] = _read_dates(table, cells, known, drop_missing)
