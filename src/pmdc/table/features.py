@@ -293,15 +293,17 @@ class FeatureTable:
 
 def _used(columns: Sequence[Column], kept: Marks) -> list[int]:
     """Return the columns with values in the kept rows; warn about the others."""
-    used = []
-    for i, column in enumerate(columns):
-        if column.missing[kept].all():
-            warn_user(
-                f"X, column {column.name!r} has no value in the training rows, only missing ones: it is ignored. Drop "
-                "the column, or fill it."
-            )
-        else:
-            used.append(i)
+    used = [i for i, column in enumerate(columns) if not column.missing[kept].all()]
+    if not used:
+        raise ValueError(
+            f"Input X contains NaN only: none of its {len(columns)} column(s), such as {columns[0].name!r}, has a value "
+            "in the training rows. Give a column with values."
+        )
+    for i in sorted(set(range(len(columns))) - set(used)):
+        warn_user(
+            f"X, column {columns[i].name!r} has no value in the training rows, only missing ones: it is ignored. Drop "
+            "the column, or fill it."
+        )
     return used
 
 
