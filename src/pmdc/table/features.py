@@ -296,8 +296,8 @@ def _used(columns: Sequence[Column], kept: Marks) -> list[int]:
     used = [i for i, column in enumerate(columns) if not column.missing[kept].all()]
     if not used:
         raise ValueError(
-            f"Input X contains NaN only: none of its {len(columns)} column(s), such as {columns[0].name!r}, has a value "
-            "in the training rows. Give a column with values."
+            f"Input X contains NaN only: none of its {len(columns)} column(s), such as {columns[0].name!r}, has a "
+            "value in the training rows. Give a column with values."
         )
     for i in sorted(set(range(len(columns))) - set(used)):
         warn_user(
