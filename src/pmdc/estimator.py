@@ -106,7 +106,10 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             Numbers are continuous features; categories, strings and booleans are discrete ones. A column of dates or
             times becomes continuous features: the days since 2000 and, where they vary, month, weekday and hour. Of a
             discrete feature with more than 255 values, those with at least 10 rows (255 at most) are kept; the others,
-            and those of later tables, are one value.
+            and those of later tables, are one value. Values may be missing (NaN, None, NA): an estimator or expert that
+            takes NaN gets NaN; otherwise numbers and dates are filled with the median of the training rows, and each
+            column with gaps in training has an indicator of them (not for naive Bayes). In a discrete feature with gaps
+            in training, missing is a value of its own. A column without any value is ignored, with a warning.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables: strings, integers, booleans, dates, any hashable values. A categorical
             column declares its states, with or without rows. (scikit-learn's own splitting, ``cv=5``, sorts all
@@ -135,7 +138,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         """Check the parameters and read the rows of positive weight."""
         self._check_parameters()
         owner = type(self).__name__
-        columns = read_columns(X, "X", owner)
+        columns = read_columns(X, "X", owner, allow_missing=True)
         validate_data(self, X, skip_check_array=True, reset=True)
         weights = read_weights(sample_weight, len(columns[0].values))
         kept = weights > 0
@@ -418,8 +421,8 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         features = self._read(X)
         table = self.feature_table_
         increase, error, n_rows = permutation_importance(
-            self._local_log_prob,
-            features,
+            lambda some, truth: self._local_log_prob(table.complete(some.continuous, some.discrete), truth),
+            features.with_nan(),  # a missing value is shuffled like any other
             self._read_truth(Y, len(features)),
             n_repeats=n_repeats,
             max_rows=max_rows,
@@ -509,14 +512,16 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
     def _read(self, X: Any) -> Features:
         """Convert X to numbers and codes; warn about unseen values."""
         check_is_fitted(self)
-        if not (self.feature_table_.discrete or self.feature_table_.parts) and self._has_columns_of_fit(X):
+        table = self.feature_table_
+        if len(table.number_names) == len(table.names) and self._has_columns_of_fit(X):
             matrix = read_matrix(X)
             if matrix is not None:
-                return Features(matrix, np.empty((len(matrix), 0), dtype=np.int64))
-        columns = read_columns(X, "X", type(self).__name__)
+                return self.feature_table_.complete(matrix, np.empty((len(matrix), 0), dtype=np.int64))
+        columns = read_columns(X, "X", type(self).__name__, allow_missing=True)
         validate_data(self, X, skip_check_array=True, reset=False)
-        features = self.feature_table_.encode(columns)
-        self.feature_table_.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
+        features = table.encode(columns)
+        table.warn_unseen(features, self._used_discrete(), columns, self._unseen_answer())
+        table.warn_gaps(features, self._used_discrete(), columns, self._unseen_answer())
         return features
 
     def _has_columns_of_fit(self, X: Any) -> bool:
@@ -575,6 +580,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
         return tags
 
 

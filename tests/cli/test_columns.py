@@ -98,7 +98,7 @@ def test_hints_on_many_columns_are_one(pmdc, tmp_path):
 )
 def test_codes_for_missing_values(pmdc, tmp_path, make, word):
     _, hints = fit(pmdc, tmp_path, a=make, b=make)
-    assert f"--missing={word} --drop-missing" in hint_on(hints, f"{word} lies far", "'a', 'b' (6 cells)")
+    assert f"missing: --missing={word}." in hint_on(hints, f"{word} lies far", "'a', 'b' (6 cells)")
     _, hints = fit(pmdc, tmp_path, f"--missing={word}", "--drop-missing", a=make)
     assert not any("far" in hint for hint in hints)
 

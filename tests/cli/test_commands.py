@@ -338,7 +338,7 @@ def test_features_that_matter(pmdc, folder, tmp_path):
     assert pmdc("show", model, *chosen, "-o", "graph.svg", "--max-arcs", "1").code == 0
     text = (tmp_path / "graph.svg").read_text()
     assert sum(f'"edge:{name}:works"' in text for name in ("age", "income")) == 1  # the more important one
-    (tmp_path / "gaps.csv").write_text("".join(table.read_text().splitlines(True)[:60]) + "50,,007,red,good,1\n")
+    (tmp_path / "gaps.csv").write_text("".join(table.read_text().splitlines(True)[:60]) + "50,1,007,red,,1\n")
     done = pmdc("show", model, "--features", "2", "--table", "gaps.csv")
     assert "1 of 60 rows have missing values" in done.err
     assert "59 rows" in done.out

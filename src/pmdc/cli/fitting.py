@@ -13,6 +13,7 @@ import numpy as np
 from pmdc._support.progress import phases_of, tell_phase
 from pmdc.cli.display import Screen, print_json, show_hints, show_kinds
 from pmdc.cli.findings import show_findings, structure_json
+from pmdc.cli.gaps import gap_hints
 from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
@@ -47,6 +48,7 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     for note in table.notes:
         screen.note("fit", note)
     training = read_training(table, settings.columns)
+    training = replace(training, hints=[*training.hints, *gap_hints(training, settings.estimator)])
     if training.note:
         screen.note("fit", training.note)
     split = None if settings.test_size is None else _split(training, settings)
@@ -210,7 +212,12 @@ def _document(model: Any, training: Training, report: LossReport | None, output:
     from pmdc import __version__
 
     columns = [
-        {"name": kind.name, "kind": kind.role, **({"states": kind.states} if kind.states else {})}
+        {
+            "name": kind.name,
+            "kind": kind.role,
+            **({"states": kind.states} if kind.states else {}),
+            **({"missing": kind.missing} if kind.missing else {}),
+        }
         for kind in training.kinds
     ]
     return {

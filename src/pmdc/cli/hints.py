@@ -23,6 +23,7 @@ _VERY_MANY = 255
 CONSTANT = "the same value in all rows"
 IDENTIFIER = "a different value in every row, like the names or numbers of records"
 FREE_TEXT = "another text in most rows"
+EMPTY = "no values"
 """Reasons to leave a column out."""
 
 _MANY = 8
@@ -69,13 +70,14 @@ def _few(flag: str, names: Sequence[str]) -> str:
 
 def is_distinct(cells: Cells, share: float = 1.0) -> bool:
     """Return whether each row has a value of its own, or at least a share of the rows."""
-    n_rows = int((~cells.missing()).sum())
-    return len(cells.present) >= max(share * n_rows, MAX_CODES + 1)
+    return len(cells.present) >= max(share * cells.n_known, MAX_CODES + 1)
 
 
 def _few_whole_numbers(cells: Cells) -> bool:
     """Return whether a column of numbers may hold codes; with two values it does not matter."""
-    return 2 < len(cells.present) <= min(MAX_CODES, len(cells) / 2) and bool((cells.numbers() % 1 == 0).all())
+    return 2 < len(cells.present) <= min(MAX_CODES, len(cells) / 2) and all(
+        number % 1 == 0 for number in cells.value_numbers.values()
+    )
 
 
 def _code_hints(names: Sequence[str]) -> list[str]:
@@ -115,7 +117,7 @@ def _sentinel_hints(table: TableFile, names: Sequence[str]) -> list[str]:
             rows[word] = rows.get(word, 0) + int((cells.codes == i).sum())
     return [
         f"{word} lies far from the other values of {shorten(found)} ({_count(rows[word], 'cell')}). If it means "
-        f"missing: --missing={shlex.quote(word)} --drop-missing."
+        f"missing: --missing={shlex.quote(word)}."
         for word, found in columns.items()
     ]
 

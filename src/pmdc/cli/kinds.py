@@ -47,6 +47,8 @@ class Kind:
     """A hint for the user."""
     states: Mapping[str, int] | None = None
     """The number of rows of each state of a class variable."""
+    missing: int = 0
+    """The number of missing values of a feature."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +134,14 @@ def read_training(table: TableFile, choices: Choices) -> Training:
     targets = list(choices.classes)
     refuse_few_rows(table, table.n_rows)
     optional = _features(table, [n for n in table.names if n not in targets and n not in choices.ignore], {}, targets)
-    refuse_columns(table, [name for name in (*targets, *optional) if table[name].looks == "empty"], "no values")
+    refuse_columns(table, [name for name in targets if table[name].looks == "empty"], "no values")
     for name in targets:
         refuse_quantity(table, table[name])
     left_out = _left_out(table, optional, choices)
     features = _features(table, optional, left_out, targets)
     refuse_text_in_numbers(table, [name for name in features if name not in choices.discrete])
-    missing = {name: table[name].missing() for name in (*targets, *features)}
+    gaps_in = (*targets, *features) if choices.drop_missing else targets
+    missing = {name: table[name].missing() for name in gaps_in}
     kept, note = rows_without_missing(table, missing, choices.drop_missing, targets, ignorable=True)
     n_rows, table = table.n_rows, table.rows(kept)
     refuse_few_rows(table, n_rows)
@@ -150,7 +153,7 @@ def read_training(table: TableFile, choices: Choices) -> Training:
             )
     left_out |= _left_out(table, features, choices)  # rows with missing values may have made the difference
     features = _features(table, features, left_out, targets)
-    unique = [n for n in features if n in choices.discrete and len(table[n].present) == table.n_rows > 2]
+    unique = [n for n in choices.discrete if n in features and len(table[n].present) == table[n].n_known > 2]
     refuse_columns(table, unique, "a different value in every row, so nothing can be learned from categories")
     columns = {name: _read_feature(table, name, choices) for name in features}
     Y = {name: _categories(table[name]) for name in targets}
@@ -192,12 +195,14 @@ def _left_out(table: TableFile, names: Sequence[str], choices: Choices) -> dict[
     reasons = {}
     for name in names:
         cells = table[name]
-        if name in choices.discrete or name in choices.continuous:
+        if cells.looks == "empty":
+            reasons[name] = hints.EMPTY
+        if cells.looks == "empty" or name in choices.discrete or name in choices.continuous:
             continue
         if len(cells.present) == 1 and not cells.missing().any():
             reasons[name] = hints.CONSTANT
         elif cells.looks in ("text", "mixed"):
-            n_rows = int((~cells.missing()).sum())
+            n_rows = cells.n_known
             distinct = len(cells.present) == n_rows > 2
             if (distinct or len(cells.present) > max(MAX_STATES, n_rows / 2)) and not is_meant_otherwise(cells):
                 reasons[name] = hints.IDENTIFIER if distinct else hints.FREE_TEXT
@@ -243,10 +248,13 @@ def _order(table: TableFile, name: str, choices: Choices) -> Order:
 
 
 def _categories(cells: Cells) -> Any:
-    values = cells.own_type()
-    if cells.looks == "whole" and any(abs(value) >= 2**63 for value in values):
+    pd, values, missing = require("pandas"), cells.own_type(), cells.missing()
+    if cells.looks == "whole" and any(value is not None and abs(value) >= 2**63 for value in values):
         values = list(map(str, values))  # too large for 64-bit integers, and floats would lose digits
-    return require("pandas").Categorical(values)
+    if not missing.any():
+        return pd.Categorical(values)
+    categories = pd.Categorical([value for value, gone in zip(values, missing, strict=True) if not gone]).categories
+    return pd.Categorical(pd.Series(values, dtype=object).mask(missing), categories=categories)
 
 
 def _class_kind(cells: Cells, states: Any) -> Kind:
@@ -262,13 +270,15 @@ def _class_kind(cells: Cells, states: Any) -> Kind:
 
 
 def _feature_kind(cells: Cells, role: str, values: Any) -> Kind:
+    missing = len(cells) - cells.n_known
     if role == "continuous":
-        return Kind(cells.name, role, f"{values.min():.4g} to {values.max():.4g}")
+        return Kind(cells.name, role, f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}", missing=missing)
     if role == "date":
-        first, last = min(values), max(values)
+        known = [value for value, gone in zip(values, cells.missing(), strict=True) if not gone]
+        first, last = min(known), max(known)
         if cells.looks == "date":
             first, last = (
                 str(value.astype("M8[m]")).replace("T", " ").removesuffix(" 00:00") for value in (first, last)
             )
-        return Kind(cells.name, role, f"{first} to {last}")
-    return Kind(cells.name, role, f"{len(cells.present)} values")
+        return Kind(cells.name, role, f"{first} to {last}", missing=missing)
+    return Kind(cells.name, role, f"{len(cells.present)} values", missing=missing)

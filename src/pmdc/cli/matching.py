@@ -35,29 +35,50 @@ class Matched:
     warnings: list[str]
 
 
-def read_features(table: TableFile, model: Any, drop_missing: bool | None, needed: Sequence[str] = ()) -> Matched:
+def read_features(
+    table: TableFile,
+    model: Any,
+    drop_missing: bool | None,
+    needed: Sequence[str] = (),
+    *,
+    complete: bool = True,
+) -> Matched:
     """Return the features of a table in the types that a model was fitted with.
 
     Parameters
     ----------
     drop_missing : bool or None
-        Whether rows with missing values are left out; None if the command has no option for it.
+        Whether rows with missing values are left out; None if the command has no option for it. Otherwise features may
+        be missing.
     needed : list of str
         Class variables in which no value may be missing.
+    complete : bool
+        Whether `drop_missing` is also about features, not only about these class variables.
     """
     pd = require("pandas")
     known = model.feature_table_
     require_columns(table, known.names)
     states = {name: list(known.values(j).tolist()) for j, name in enumerate(known.discrete_names)}
-    missing = {name: table[name].missing(states.get(name, ())) for name in known.names}
+    missing = {name: table[name].missing(states.get(name, ())) for name in known.names if drop_missing and complete}
     missing |= {name: table[name].missing(_states_of(model, name)) for name in needed}
     kept, note = rows_without_missing(table, missing, drop_missing, needed)
     table = table.rows(kept)
     columns: dict[str, Any] = {}
     warnings: list[str] = []
-    used = {known.discrete_names[j] for j in model._used_discrete() if j not in known.grouped}
+    used = {known.discrete_names[j] for j in model._used_discrete()}
+    limited = {known.discrete_names[j] for j in known.grouped}
     for name in known.names:
         cells = table[name]
+        if name in known.ignored_names:
+            columns[name] = np.full(len(cells), np.nan)
+            continue
+        gone = cells.missing(states.get(name, ()))
+        if gone.any() and name not in known.gaps and (name in used or name not in states):
+            answer = model._unseen_answer() if name in states else "They are filled with the median of these rows."
+            warnings.append(
+                f"column {name!r} has {int(gone.sum())} missing value(s), {table.where(gone)}, but had none in the "
+                f"rows that the model was fitted on. {answer}"
+            )
         if name in known.date_names:
             columns[name] = _read_dates(table, cells, known, drop_missing)
             continue
@@ -65,14 +86,15 @@ def read_features(table: TableFile, model: Any, drop_missing: bool | None, neede
             columns[name] = _read_numbers(table, cells, drop_missing)
             continue
         values = cells.as_known(states[name])
-        unseen = _not_in(values, states[name])
-        if unseen.any() and name in used:
+        unseen = _not_in(values, states[name]) & ~gone
+        if unseen.any() and name in used - limited:
             warnings.append(
                 f"column {name!r} holds values that the model has not seen, in {int(unseen.sum())} row(s): "
                 f"{table.examples(cells, unseen)}. {model._unseen_answer()}"
             )
         new = dict.fromkeys(value for value, odd in zip(values, unseen, strict=True) if odd)
-        columns[name] = pd.Categorical(values, categories=pd.Index([*states[name], *new], dtype=object))
+        shown = [None if odd else value for value, odd in zip(values, gone, strict=True)]
+        columns[name] = pd.Categorical(shown, categories=pd.Index([*states[name], *new], dtype=object))
     X = pd.DataFrame(columns)
     if not hasattr(model, "feature_names_in_"):  # fitted on an array, whose columns have no names
         X = X.astype(object).to_numpy() if states else X.to_numpy()
@@ -85,7 +107,7 @@ def _read_numbers(table: TableFile, cells: Cells, drop_missing: bool | None) -> 
         advice = number_advice(cells)
         if not advice:
             word = shlex.quote(str(cells.not_number_values[0]))
-            declare = "" if drop_missing is None else f", or declare them missing: --missing {word} --drop-missing"
+            declare = "" if drop_missing is None else f", or declare them missing: --missing {word}"
             advice = f"Correct them{declare}"
         raise BadInput(
             f"{table.source}, column {cells.name!r} was a number when the model was fitted, but {int(odd.sum())} of "
@@ -101,13 +123,13 @@ def _read_dates(table: TableFile, cells: Cells, known: FeatureTable, drop_missin
     where = f"{table.source}, column {cells.name!r}"
     if odd.any():
         word = shlex.quote(str(cells.values[cells.codes[np.flatnonzero(odd)[0]]]))
-        declare = "" if drop_missing is None else f", or declare them missing: --missing {word} --drop-missing"
+        declare = "" if drop_missing is None else f", or declare them missing: --missing {word}"
         way = "" if kind == "time" or order is None else f" (2024-01-31, or as in training, {_ORDERS[order]})"
         raise BadInput(
             f"{where} was a {kind} when the model was fitted, but {int(odd.sum())} of {len(cells)} cells are not one"
             f"{way}: {table.examples(cells, odd)}. Correct them{declare}."
         )
-    if order is None:
+    if order is None and cells.present:
         raise BadInput(
             f"{where} holds dates such as {cells.present[0]!r}, in none of which day and month can be told apart: "
             "write them as 2024-01-31."

@@ -100,10 +100,10 @@ def run(
 
 
 def _importance(screen: Screen, model: Any, source: str, format: Format) -> FeatureImportance:
-    """Measure the importance of the features on the rows of a table without missing values."""
+    """Measure the importance of the features on the rows of a table whose outcomes are known."""
     table = read_table(source, format)
     require_columns(table, model.class_names_)
-    used = read_features(table, model, drop_missing=True, needed=model.class_names_)
+    used = read_features(table, model, drop_missing=True, needed=model.class_names_, complete=False)
     Y, more = read_outcomes(used.table, model)
     for message in [*table.notes, *filter(None, [used.note])]:
         screen.note("show", message)

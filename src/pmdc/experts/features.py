@@ -61,6 +61,8 @@ class Expert:
         The models without each fold, or one model of all rows; their probabilities are averaged.
     raw : bool
         Whether it sees the numbers of the table, as classifiers that the user gave do, instead of standardised ones.
+    nan : bool
+        Whether it sees NaN for missing numbers, instead of filled ones and indicators.
     """
 
     name: str
@@ -69,9 +71,14 @@ class Expert:
     smoothing: tuple[float, ...]
     members: tuple[Member, ...]
     raw: bool = False
+    nan: bool = False
 
-    def consistent(self, n_inputs: int, class_sizes: Sequence[int]) -> bool:
-        """Return whether an expert read from a file may be evaluated on this number of inputs."""
+    def consistent(self, n_inputs: int, class_sizes: Sequence[int], n_indicators: int = 0) -> bool:
+        """Return whether an expert read from a file may be evaluated on this number of inputs.
+
+        So many of these are indicators of missing numbers.
+        """
+        n_inputs -= n_indicators if self.nan else 0
         width = getattr(self.members[0], "width", 0) if self.members else 0
         return (
             len(self.members) > 0
@@ -91,20 +98,28 @@ class Expert:
 
 
 class Inputs(NamedTuple):
-    """The features of rows as experts see them, discrete ones as indicators: standardised, and as in the table."""
+    """The features of rows as experts see them, discrete ones as indicators.
+
+    Standardised, as in the table, and as in the table with NaN for missing numbers; None if nothing is missing.
+    """
 
     standard: Floats
     raw: Floats
+    nan: Floats | None = None
 
     def rows(self, rows: Codes) -> Inputs:
-        return Inputs(self.standard[rows], self.raw[rows])
+        return Inputs(self.standard[rows], self.raw[rows], None if self.nan is None else self.nan[rows])
 
     def beside(self, columns: Floats) -> Inputs:
         """Return the same with more columns."""
-        return Inputs(np.hstack([self.standard, columns]), np.hstack([self.raw, columns]))
+        nan = None if self.nan is None else np.hstack([self.nan, columns])
+        return Inputs(np.hstack([self.standard, columns]), np.hstack([self.raw, columns]), nan)
 
     def proba(self, expert: Expert) -> Floats:
-        return mean_proba(expert.members, np.ascontiguousarray(self.raw if expert.raw else self.standard))
+        inputs = self.raw if expert.raw else self.standard
+        if expert.nan and self.nan is not None:
+            inputs = self.nan
+        return mean_proba(expert.members, np.ascontiguousarray(inputs))
 
 
 @dataclass(frozen=True)
@@ -130,7 +145,7 @@ class ConditionalExperts:
         both = inputs.beside(one_hot(codes, self.sizes))
         return np.hstack([log_features(both.proba(expert), expert.smoothing[0]) for expert in self.experts])
 
-    def consistent(self, n_inputs: int, child: int, class_sizes: Sequence[int]) -> bool:
+    def consistent(self, n_inputs: int, child: int, class_sizes: Sequence[int], n_indicators: int = 0) -> bool:
         """Return whether experts read from a file fit the table."""
         return (
             len(self.experts) > 0
@@ -142,7 +157,7 @@ class ConditionalExperts:
             and all(
                 type(expert) is Expert
                 and expert.targets == (child,)
-                and expert.consistent(n_inputs + sum(self.sizes), class_sizes)
+                and expert.consistent(n_inputs + sum(self.sizes), class_sizes, n_indicators)
                 and expert.members[0].width == class_sizes[child]
                 for expert in self.experts
             )
@@ -177,7 +192,9 @@ class ExpertFeatures:
         given = self.conditional(child)
         return len(self.order[child]) + (0 if given is None else len(given.experts))
 
-    def consistent(self, n_continuous: int, feature_sizes: Sequence[int], class_sizes: Sequence[int]) -> bool:
+    def consistent(
+        self, n_continuous: int, feature_sizes: Sequence[int], class_sizes: Sequence[int], n_indicators: int = 0
+    ) -> bool:
         """Return whether experts read from a file fit the table and each other, before any of them is evaluated."""
         n_inputs = n_continuous + sum(feature_sizes)
         return (
@@ -185,12 +202,17 @@ class ExpertFeatures:
             and (self.prepare.affine is None or _is_affine(self.prepare.affine, n_inputs))
             and list(self.prepare.sizes) == list(feature_sizes)
             and len(self.order) == len(class_sizes)
-            and all(type(expert) is Expert and expert.consistent(n_inputs, class_sizes) for expert in self.experts)
+            and all(
+                type(expert) is Expert and expert.consistent(n_inputs, class_sizes, n_indicators)
+                for expert in self.experts
+            )
             and len(self.given_parents) in (0, len(class_sizes))
             and all(
                 own is None
                 or (
-                    type(own) is ConditionalExperts and bool(self.order[k]) and own.consistent(n_inputs, k, class_sizes)
+                    type(own) is ConditionalExperts
+                    and bool(self.order[k])
+                    and own.consistent(n_inputs, k, class_sizes, n_indicators)
                 )
                 for k, own in enumerate(self.given_parents)
             )
@@ -204,7 +226,8 @@ class ExpertFeatures:
     def inputs(self, features: Features) -> Inputs:
         """Return the features as the experts see them."""
         raw = Indicators(self.prepare.sizes)(features)
-        return Inputs(raw if self.prepare.affine is None else self.prepare.affine(raw), raw)
+        nan = None if features.missing is None else Indicators(self.prepare.sizes, nan=True)(features)
+        return Inputs(raw if self.prepare.affine is None else self.prepare.affine(raw), raw, nan)
 
     def __call__(self, features: Features) -> list[Floats]:
         """Return the features of x alone for each class variable, shape (n, n_experts * n_states)."""

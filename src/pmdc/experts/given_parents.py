@@ -95,6 +95,7 @@ def fit_given_parents(
             (m,),
             own.members(candidate, experts.refit),
             candidate.recipe.raw,
+            candidate.recipe.nan,
         )
         for candidate, (m, _) in zip(kept, smoothed, strict=True)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,8 @@ class Job:
 class ExpertData:
     """What workers need: the features, standardised and as in the table, states, weights and folds.
 
-    `known` marks the states that experts learn from; None: all of them.
+    `known` marks the states that experts learn from; None: all of them. `nan` is `raw` with NaN for missing numbers,
+    without their indicators; None if nothing is missing.
     """
 
     X: Floats
@@ -37,6 +38,7 @@ class ExpertData:
     weights: Floats | None
     fold: Codes
     known: Marks | None = None
+    nan: Floats | None = None
 
     def rows(self, targets: tuple[int, ...]) -> Marks:
         """Return the rows in which some of these class variables are known."""
@@ -52,7 +54,15 @@ class ExpertData:
         return np.where(self.known[:, list(targets)], codes, [self.sizes[k] for k in targets])
 
     def inputs(self, recipe: Recipe) -> Floats:
+        if recipe.nan and self.nan is not None:
+            return self.nan
         return self.raw if recipe.raw else self.X
+
+    def beside(self, columns: Floats) -> ExpertData:
+        """Return the same with more inputs."""
+        X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.X, self.raw))
+        nan = None if self.nan is None else np.ascontiguousarray(np.hstack([self.nan, columns]))
+        return replace(self, X=X, raw=raw, nan=nan)
 
 
 @dataclass(eq=False)

@@ -135,20 +135,21 @@ class ExpertFits:
         X = np.ascontiguousarray(prepare(rows.features))
         weights = rows.weights if rows.weighted else None
         fold = expert_folds(rows, n_folds) if fold is None else fold
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known)
+        nan = None if rows.features.missing is None else Indicators(rows.feature_sizes, nan=True)(rows.features)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def beside(self, columns: Floats, salt: tuple[int, ...]) -> ExpertFits:
         """Return the same with more inputs."""
-        X, raw = (np.ascontiguousarray(np.hstack([old, columns])) for old in (self.data.X, self.data.raw))
-        return replace(self, data=replace(self.data, X=X, raw=raw), salt=salt)
+        return replace(self, data=self.data.beside(columns), salt=salt)
 
     def copies(self, rows: TrainingRows, index: Codes) -> ExpertFits:
         """Return the same for copies of the rows, completed in several ways; copy i is of row ``index[i]``."""
         old = self.data
         X, raw, fold = old.X[index], old.raw[index], old.fold[index]
         weights = rows.weights if rows.weighted else None
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known)
+        nan = None if old.nan is None else old.nan[index]
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan)
         return replace(self, data=data, rows=rows)
 
     def knowing(self, child: int, parents: Sequence[int]) -> ExpertFits:
@@ -398,6 +399,7 @@ class ExpertFits:
                     tuple(smoothing),
                     members,
                     candidate.recipe.raw,
+                    candidate.recipe.nan,
                 )
             )
         rows = [np.hstack([np.empty((len(self.data.X), 0)), *own.features]) for own in chosen]

@@ -18,6 +18,7 @@ from pmdc.experts.members import BoostingMember, ClassifierMember, ForestMember,
 from pmdc.experts.trees import boosting_trees, forest_trees
 from pmdc.learners.clones import random_states
 from pmdc.learners.logistic import Logistic
+from pmdc.learners.nan import fill_empty, takes_nan
 
 MAX_BINS = 64
 """Bins of histogram boosting; on small wide tables scikit-learn's 255 take three times as long."""
@@ -57,6 +58,8 @@ class Recipe(ABC):
     """Whether one model serves all class variables."""
     raw: bool = False
     """Whether it sees the numbers of the table instead of standardised ones."""
+    nan: bool = False
+    """Whether it sees NaN for missing numbers instead of filled ones and indicators; only if `raw`."""
     needs_pilot: bool = True
     """Whether it is tried on some folds before it is fitted on all."""
 
@@ -142,6 +145,7 @@ class ClassifierRecipe(Recipe):
 
     name: str
     classifier: Any
+    nan: bool = False
     raw = True
     needs_pilot = False
 
@@ -158,7 +162,7 @@ def _fit_classifier(classifier: Any, sample: Sample) -> ClassifierMember:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class")
-            classifier.fit(sample.X, sample.codes[:, 0], **sample.weighting)
+            classifier.fit(fill_empty(sample.X), sample.codes[:, 0], **sample.weighting)
     except Exception as error:
         raise ValueError(
             f"experts: {type(classifier).__name__} could not be fitted on {len(sample.X)} rows with {len(states)} "
@@ -195,6 +199,6 @@ def user_recipes(classifiers: Sequence[Any]) -> list[Recipe]:
     """Return the recipes of classifiers that the user gave, with different names."""
     names = [type(classifier).__name__ for classifier in classifiers]
     return [
-        ClassifierRecipe(name if names.count(name) == 1 else f"{name} {place + 1}", classifier)
+        ClassifierRecipe(name if names.count(name) == 1 else f"{name} {place + 1}", classifier, takes_nan(classifier))
         for place, (name, classifier) in enumerate(zip(names, classifiers, strict=True))
     ]

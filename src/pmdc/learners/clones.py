@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.learners.fitted import Fitted
 from pmdc.learners.inputs import Affine, Indicators, IndicatorsBehind, Joining, state_shares
+from pmdc.learners.nan import fill_empty, takes_nan
 from pmdc.learners.options import Options
 from pmdc.learners.protocols import LocalLearner, LocalModels, OutOfBag, Preparation
 from pmdc.learners.smoothing import TINY, fill_zeros
@@ -78,7 +79,7 @@ class EstimatorLearner(LocalLearner):
         Cloned for each part; None fits the frequencies of the states alone.
     inputs : Features
         Continuous and discrete inputs of the training rows. Without any, the frequencies of the states are fitted,
-        whatever the estimator.
+        whatever the estimator. Missing numbers are NaN if the estimator takes it, else filled and indicated.
     sample_weight : array of shape (n,)
     sizes : sequence of int
         The number of values of each discrete input; the estimator sees them as indicators.
@@ -108,10 +109,11 @@ class EstimatorLearner(LocalLearner):
                 f"sample_weight was given, but fit of estimator={estimator!r} does not accept it (a Pipeline never "
                 "gets weights). Choose another classifier or omit the weights."
             )
-        self.prepare: Preparation = Indicators(sizes)
+        nan = takes_nan(estimator)
+        self.prepare: Preparation = Indicators(sizes, nan=nan)
         self.X = self.prepare(inputs)
         if options.min_max:
-            self.prepare = Indicators(sizes, Affine.min_max(self.X))
+            self.prepare = Indicators(sizes, Affine.min_max(self.X), nan)
             self.X = self.prepare(inputs)
         self.estimator = estimator
         self.sample_weight = sample_weight
@@ -207,7 +209,7 @@ class EstimatorLearner(LocalLearner):
         if names:
             values = np.random.SeedSequence(self.seed, spawn_key=key).generate_state(len(names)).tolist()
             classifier.set_params(**dict(zip(names, values, strict=True)))
-        return classifier.fit(X, codes, **({"sample_weight": weights} if self.weighted else {}))
+        return classifier.fit(fill_empty(X), codes, **({"sample_weight": weights} if self.weighted else {}))
 
 
 class ForestLearner(EstimatorLearner, OutOfBag):

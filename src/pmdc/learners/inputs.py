@@ -28,7 +28,8 @@ class Affine:
     @classmethod
     def min_max(cls, X: Floats) -> Affine:
         """Return the scaling of each column to [0, 1] over the training rows, as in the paper's experiments."""
-        low, high = X.min(axis=0), X.max(axis=0)
+        least, most = (np.nanmin, np.nanmax) if np.isnan(X).any() else (np.min, np.max)
+        low, high = least(X, axis=0), most(X, axis=0)
         return cls(low, np.where(high > low, high - low, 1.0))
 
     @classmethod
@@ -47,24 +48,29 @@ class Affine:
 
 @dataclass(frozen=True)
 class Indicators:
-    """Preparation: discrete inputs as indicator columns after the continuous ones."""
+    """Preparation: discrete inputs as indicator columns after the continuous ones.
+
+    With `nan`, missing numbers are NaN, for estimators that take it; else they are filled and have indicators.
+    """
 
     sizes: Sequence[int]
     affine: Affine | None = None
+    nan: bool = False
 
     def __call__(self, inputs: Features) -> Floats:
+        inputs = inputs.with_nan() if self.nan else inputs
         X = np.hstack([inputs.continuous, one_hot(inputs.discrete, self.sizes)]) if self.sizes else inputs.continuous
         return X if self.affine is None else self.affine(X)
 
 
 @dataclass(frozen=True)
 class CodesBehind:
-    """Preparation: the codes of discrete inputs after the continuous ones."""
+    """Preparation: the codes of discrete inputs after the continuous ones, without indicators of missing numbers."""
 
     affine: Affine
 
     def __call__(self, inputs: Features) -> Floats:
-        return np.hstack([self.affine(inputs.continuous), inputs.discrete])
+        return np.hstack([self.affine(inputs.continuous[:, : len(self.affine.shift)]), inputs.discrete])
 
 
 @dataclass(frozen=True)

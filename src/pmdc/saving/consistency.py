@@ -88,7 +88,8 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
         experts = network.experts
         if experts is not None:
             _demand(type(experts) is ExpertFeatures)
-            _demand(experts.consistent(row.continuous.shape[1], values, nodes))
+            n_indicators = row.continuous.shape[1] - row.with_nan().continuous.shape[1]
+            _demand(experts.consistent(row.continuous.shape[1], values, nodes, n_indicators))
         for k, (node, n_states, prepare) in enumerate(zip(network.nodes, nodes, network.prepares, strict=True)):
             inputs = row.numbers()
             if experts is not None and network.has_experts(k):
@@ -129,7 +130,9 @@ def _one_row(table: Any) -> tuple[Features, list[int]]:
     _demand(all(j in range(len(table.states)) and len(table.states[j]) for j in table.grouped))
     _demand(all(len(states) == len(rows) for states, rows in zip(table.states, table.observed, strict=True)))
     n_discrete = len(table.states)
-    row = Features(np.zeros((1, len(table.continuous))), np.zeros((1, n_discrete), dtype=np.int64))
+    _demand(table.filling.consistent(len(table.continuous), n_discrete))
+    _demand(all(len(table.states[j]) > (j in table.grouped) for j in table.filling.states))
+    row = table.complete(np.zeros((1, len(table.continuous))), np.zeros((1, n_discrete), dtype=np.int64))
     return row, [len(states) for states in table.states]
 
 
@@ -186,7 +189,7 @@ def _width(prepare: Any, row: Features, values: Sequence[int]) -> int:
         _demand(inner.axes is None or is_numbers(inner.axes, 2))
         inner = inner.prepare
     if type(inner) is Indicators:
-        _demand(list(inner.sizes) == list(values))
+        _demand(list(inner.sizes) == list(values) and type(inner.nan) is bool)
         _demand(inner.affine is None or is_affine(inner.affine))
     else:
         _demand(type(inner) is CodesBehind and is_affine(inner.affine))

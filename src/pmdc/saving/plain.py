@@ -40,6 +40,7 @@ from pmdc.table.classes import ClassTable
 from pmdc.table.columns import as_objects
 from pmdc.table.features import FeatureTable
 from pmdc.table.frequencies import Frequencies
+from pmdc.table.gaps import Filling
 
 Plain = Any
 """What JSON can represent."""
@@ -61,6 +62,7 @@ _ESTIMATORS: dict[str, type] = {**MODELS, **{kind.__name__: kind for one in ENGI
 _PARTS: dict[str, type] = {
     "ClassTable": ClassTable,
     "FeatureTable": FeatureTable,
+    "Filling": Filling,
     "Frequencies": Frequencies,
     "EMResult": EMResult,
     "Network": Network,

@@ -10,10 +10,12 @@ from typing import Any
 
 from pmdc.learners.registry import ENGINES
 from pmdc.table.features import FeatureTable
+from pmdc.table.gaps import Filling
 
 _OWN: dict[Any, None] = dict.fromkeys(
     [
         FeatureTable,
+        Filling,
         *(
             one
             for engine in ENGINES

@@ -54,6 +54,15 @@ class Column:
     def factors(self) -> Factors:
         return self.known_factors or factorise(self.values)
 
+    @cached_property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """Which values are missing."""
+        return is_missing(self.values, self.factors if self.values.dtype.kind == "O" else None)
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> Column:
+        """Return the column with fewer rows."""
+        return Column(self.name, self.values[kept], self.kind, self.declared)
+
 
 def factorise(values: Array) -> Factors:
     """Return the distinct values and the index of each row's value among them."""
@@ -324,7 +333,7 @@ def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -
         )
     if allow_missing:
         return
-    missing = is_missing(values, None if values.dtype.kind != "O" else column.factors)
+    missing = column.missing
     if missing.any():
         raise ValueError(
             f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "

@@ -62,7 +62,12 @@ def parts_of(values: Array) -> list[str]:
 
 
 def part(values: Array, name: str) -> Floats:
-    """Return one number for each date or time of day."""
+    """Return one number for each date or time of day; NaN for a missing one."""
+    missing = np.isnat(values)
+    if missing.any():
+        numbers = np.full(len(values), np.nan)
+        numbers[~missing] = part(values[~missing], name)
+        return numbers
     if name == "time":
         return values / _HOUR
     if name == "days":

@@ -89,6 +89,11 @@ class Cells:
         words = {"", *self.format.missing} - {value for value in known if isinstance(value, str)}
         return np.array([*(_is_word(value, words) for value in self.values), True], dtype=bool)[self.codes]
 
+    @property
+    def n_known(self) -> int:
+        """The number of rows that are not missing."""
+        return int((~self.missing()).sum())
+
     @cached_property
     def _present(self) -> list[int]:
         """The indices of the values that do not mean missing."""

@@ -223,7 +223,9 @@ class NaiveBayesLearner(GroupedLearner[NaiveBayesModels], LeaveOneOut):
         self.var_smoothing = float(estimator.var_smoothing)
         self.alpha = float(getattr(estimator, "alpha", 1.0))
         self.sizes = np.array(sizes, dtype=np.int64)
-        X = inputs.continuous
+        # Without the indicators of missing numbers: the Gaussian of one that is 0 in all rows of a state would exclude
+        # the state wherever it is 1.
+        X = inputs.continuous if inputs.missing is None else inputs.continuous[:, : inputs.missing.shape[1]]
         # Shifting the features changes no probability, and numbers near 0 lose no digits to a large offset.
         width = Affine.min_max(X).width if options.min_max else np.ones(X.shape[1])
         prepare = CodesBehind(Affine(X.mean(axis=0), width))
