@@ -337,7 +337,9 @@ class GBNC(MultiDimensionalClassifier):
             if rows.known is None:
                 blocks, settings, learned = learn_blocks(self, rows, deadline)
             else:
-                (blocks, settings, learned), self.em_ = learn_incomplete(self, rows, deadline)
+                (blocks, settings, learned), em = learn_incomplete(self, rows, deadline)
+                if em is not None:
+                    self.em_ = em
         self._publish(blocks, settings.names, learned)
         if deadline.cuts:
             warn_user(

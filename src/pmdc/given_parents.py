@@ -88,7 +88,7 @@ def give_parents(
         found[k] = best
         held_out[:, k] = best.rows
         names = [settings.names[p] for p in best.experts.parents]
-        settings.log(f"experts of {settings.names[k]!r} given {names} gain {trial.gain(best.rows - base):.4g} nats")
+        settings.log(f"experts of {settings.names[k]!r} given {names} gain {trial.gain(k, best.rows - base):.4g} nats")
     if not found:
         return chosen
 
@@ -138,8 +138,8 @@ class _Trial:
             rest = tuple(p for p in best.experts.parents if p != extra)
             fewer = self.run(k, rest, base) if rest else None
             lost = best.rows - (base if fewer is None else fewer.rows)
-            if self.passes(lost, len(sizes), (sizes[k] - 1) * (sizes[extra] - 1)):
-                strengths[extra] = self.gain(lost)
+            if self.passes(k, lost, len(sizes), (sizes[k] - 1) * (sizes[extra] - 1)):
+                strengths[extra] = self.gain(k, lost)
             else:
                 best = fewer
         return None if best is None else best._replace(strengths=strengths)
@@ -152,22 +152,24 @@ class _Trial:
         learner, scorer = self.learners[k], self.scorer
         wider = ConditionalLogitLearner(np.hstack([learner.X, given.rows]), learner.sample_weight)
         fitter = replace(scorer.fitter, learners=(*self.learners[:k], wider, *self.learners[k + 1 :]))
-        own = HeldOutScorer(fitter, scorer.parallel, scorer.evaluator, scorer.shrunk, self.settings.memory_budget)
+        budget = self.settings.memory_budget
+        own = HeldOutScorer(fitter, scorer.parallel, scorer.evaluator, scorer.shrunk, budget, otherwise=base)
         family = self.families[k]
         extra = [p for p in parents if p not in family.parents]
         tried = list(dict.fromkeys([family.feed(*extra), family.feed(*parents)]))
         scores = own.score([(k, other) for other in tried])
         best = max(tried, key=lambda other: scores[k, other])
         rows = own.rows(k, best)
-        return _Given(rows, best, wider, own, given.experts, {}) if self.passes(rows - base) else None
+        return _Given(rows, best, wider, own, given.experts, {}) if self.passes(k, rows - base) else None
 
-    def gain(self, difference: Floats) -> float:
-        return float(self.scorer.fitter.sample_weight @ difference)
+    def gain(self, k: int, difference: Floats) -> float:
+        return float(self.learners[k].sample_weight @ difference)
 
-    def passes(self, difference: Floats, n_each: int = 1, n_parameters: float = math.inf) -> bool:
+    def passes(self, k: int, difference: Floats, n_each: int = 1, n_parameters: float = math.inf) -> bool:
         """Return whether held-out rows gain more than the guard, with `n_each` tests for each class variable."""
-        weights, origin = self.scorer.fitter.sample_weight, self.scorer.fitter.origin
-        gain = Gain(self.gain(difference), standard_error(difference, weights, origin))
+        fitter = self.scorer.fitter
+        error = standard_error(difference * fitter.cell_weight(k), fitter.sample_weight, fitter.origin)
+        gain = Gain(self.gain(k, difference), error)
         return exceeds(gain, least_gain(self.settings.guard, n_each * len(self.families), n_parameters))
 
 

@@ -91,6 +91,7 @@ class LearnedNetwork(NamedTuple):
         The experts that were tried for each class variable.
     held_out : array of shape (n, n_nodes) or None
         The held-out log-probability of each row's states, if a held-out criterion has scored the rows as they are.
+    ranking : for each class variable its possible parents, the most informative first
     """
 
     network: Network
@@ -105,6 +106,7 @@ class LearnedNetwork(NamedTuple):
     C: tuple[tuple[float, float] | None, ...] | None
     experts: list[list[ExpertScore]]
     held_out: Floats | None
+    ranking: Sequence[Sequence[int]]
 
 
 class Stage2(NamedTuple):
@@ -138,7 +140,12 @@ def learn_network(rows: TrainingRows, settings: Settings, blocks: Blocks) -> Lea
 
 
 def learn_given_experts(
-    rows: TrainingRows, settings: Settings, blocks: Blocks, stage2: Stage2 | None, with_parents: bool = True
+    rows: TrainingRows,
+    settings: Settings,
+    blocks: Blocks,
+    stage2: Stage2 | None,
+    with_parents: bool = True,
+    before: LearnedNetwork | None = None,
 ) -> LearnedNetwork:
     """Learn a network whose experts are fitted.
 
@@ -152,11 +159,14 @@ def learn_given_experts(
         The experts, with features of the same rows.
     with_parents : bool
         Whether experts may be fitted again with the parents.
+    before : LearnedNetwork or None
+        The network whose C and ranking of parents are used instead of chosen.
     """
     write, deadline = settings.log if settings.verbose else None, settings.deadline
     fits, experts = (None, None) if stage2 is None else stage2
     learners = _learners(rows, settings, experts)
-    fitter = Fitter.of(rows, learners, _rank(rows, settings.rules))
+    fitter = Fitter.of(rows, learners, _rank(rows, settings.rules) if before is None else before.ranking)
+    fitter = replace(fitter, C=None if before is None else before.C)
     with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
         scorer = _make_scorer(rows, settings, fitter, parallel)
         scored = FamilyScoring(settings, scorer).run()
@@ -194,7 +204,25 @@ def learn_given_experts(
         scorer.fitter.C,
         tried,
         chosen.held_out,
+        fitter.ranking,
     )
+
+
+def fit_again(
+    learned: LearnedNetwork, rows: TrainingRows, settings: Settings, stage2: Stage2 | None
+) -> LearnedNetwork:
+    """Fit the local models of a learned network, without experts given the parents, again on other rows."""
+    experts = None if stage2 is None else stage2.experts
+    learners = _learners(rows, settings, experts)
+    fitter = replace(Fitter.of(rows, learners, learned.ranking), C=learned.C)
+
+    def kappa(child: int, family: Family) -> float | None:
+        level = learned.network.nodes[child].levels.get(family)
+        return None if level is None else level.kappa
+
+    with workers(settings.n_jobs, None, all(learner.releases_gil for learner in learners)) as parallel:
+        network = fit_network(fitter, parallel, learned.families, kappa, settings.shrunk)
+    return learned._replace(network=replace(network, experts=learned.network.experts))
 
 
 def _arcs(families: Sequence[Family]) -> set[tuple[int, int]]:
@@ -218,19 +246,21 @@ def _learners(rows: TrainingRows, settings: Settings, experts: FittedExperts | N
     """Make the learner of each class variable, on its expert features or on the continuous features."""
     options = Options(rows.weighted, settings.random_state, settings.backoff, bool(rows.feature_sizes))
     numbers = rows.features.numbers()
-    on_features: dict[int, LocalLearner] = {}  # by estimator, to share the prepared features
+    on_features: dict[tuple[int, int], LocalLearner] = {}  # to share the prepared features
     learners: list[LocalLearner] = []
     for k, (estimator, recipes) in enumerate(zip(settings.estimators, settings.recipes, strict=True)):
+        weights = rows.weights_of(k)
         if recipes and experts is not None:
             Z = experts.rows[k]
             if estimator is None:
-                learners.append(ConditionalLogitLearner(Z, rows.weights))
+                learners.append(ConditionalLogitLearner(Z, weights))
             else:
-                learners.append(make_learner(estimator, Features(Z, numbers.discrete), rows.weights, (), options))
+                learners.append(make_learner(estimator, Features(Z, numbers.discrete), weights, (), options))
         else:
-            if id(estimator) not in on_features:
-                on_features[id(estimator)] = make_learner(estimator, numbers, rows.weights, (), options)
-            learners.append(on_features[id(estimator)])
+            key = id(estimator), -1 if rows.cell_weights is None else k
+            if key not in on_features:
+                on_features[key] = make_learner(estimator, numbers, weights, (), options)
+            learners.append(on_features[key])
     return learners
 
 
@@ -251,7 +281,7 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
 
 def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
     """Make the scorer of families; choose C first if it is to be chosen."""
-    auto_C = any(map(chooses_C, fitter.learners))
+    auto_C = fitter.C is None and any(map(chooses_C, fitter.learners))
     deadline = settings.deadline
     if not settings.held_out and not auto_C:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings), deadline.share(SCORES_SHARE))
@@ -261,7 +291,7 @@ def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, paralle
     held_out = fitter
     if isinstance(evaluator, CrossValidation):
         folds = evaluator.folds
-        held_out = fitter.on(folds.rows, folds.weights, folds.origin)
+        held_out = fitter.on(folds.rows, folds.share, folds.origin)
     if auto_C:
         limit = deadline.share(C_SHARE)
         C = choose_C(held_out, settings.rules, evaluator, parallel, settings.shrunk, limit)

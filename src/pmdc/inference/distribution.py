@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.inference.base import BaseDistribution, ClassTable, contradicts, draw, merge_evidence
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
 from pmdc.inference.factors import check_tables, family_scopes, outcome_log_prob
 from pmdc.inference.junction_tree import JunctionTree
 from pmdc.inference.outcomes import OutcomeDistribution
+from pmdc.table.rows import take_possible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,8 @@ class JointDistribution(BaseDistribution):
         The compiled structure; by default it is compiled when first needed.
     evidence : array of shape (n_rows, K), optional
         Codes of known states; -1 is unknown.
+    possible : for each class variable an array of shape (n_rows, n_states) or None, optional
+        The states that are possible in each row (`restricted`).
 
     Examples
     --------
@@ -68,10 +71,12 @@ class JointDistribution(BaseDistribution):
         log_tables: Sequence[Floats],
         junction_tree: JunctionTree | None = None,
         evidence: Codes | None = None,
+        possible: Sequence[Marks | None] | None = None,
     ):
         self.parents = tuple(tuple(members) for members in parents)
         self.log_tables = [np.asarray(table, dtype=np.float64) for table in log_tables]
         self.evidence = evidence
+        self.possible = possible
         _check_parents(self.parents, len(class_table.sizes))
         self._scopes = family_scopes(self.parents)
         super().__init__(class_table, check_tables(class_table.sizes, self._scopes, self.log_tables, "log_tables"))
@@ -90,9 +95,13 @@ class JointDistribution(BaseDistribution):
     @cached_property
     def log_evidence(self) -> Floats:
         """The log probability of the evidence in each row; zero without evidence."""
-        if self.evidence is None:
+        return self.table_log_evidence(self.evidence)
+
+    def table_log_evidence(self, evidence: Codes | None) -> Floats:
+        """Return log P(known states, possible states | x) of each row for some known states."""
+        if evidence is None and self.possible is None:
             return np.zeros(len(self))
-        return self.junction_tree.log_evidence(self.log_tables, self.evidence)
+        return self.junction_tree.log_evidence(self.log_tables, evidence)
 
     def marginals(self) -> list[Floats]:
         return self.junction_tree.marginals(self.log_tables, self.evidence)
@@ -158,7 +167,7 @@ class JointDistribution(BaseDistribution):
 
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """Draw each class variable given its parents (ancestral sampling); with evidence, use the junction tree."""
-        if self.evidence is not None:
+        if self.evidence is not None or self.possible is not None:
             return self.junction_tree.sample(self.log_tables, n, random, self.evidence)
         codes = np.empty((len(self), n, len(self.parents)), dtype=np.int64)
         every = np.broadcast_to(np.arange(len(self))[:, None], (len(self), n))
@@ -170,7 +179,7 @@ class JointDistribution(BaseDistribution):
     def given_codes(self, evidence: Codes) -> JointDistribution:
         known = merge_evidence(self.evidence, evidence)
         tree = self.junction_tree
-        posterior = JointDistribution(self.class_table, self.parents, self.log_tables, tree, known)
+        posterior = JointDistribution(self.class_table, self.parents, self.log_tables, tree, known, self.possible)
         impossible = np.isneginf(posterior.log_evidence)
         if impossible.any():
             raise ImpossibleEvidenceError(int(np.argmax(impossible)))
@@ -183,11 +192,34 @@ class JointDistribution(BaseDistribution):
             [table[rows] for table in self.log_tables],
             self.junction_tree,
             None if self.evidence is None else self.evidence[rows],
+            take_possible(self.possible, rows),
         )
 
+    def restricted(self, possible: Sequence[Marks | None]) -> JointDistribution:
+        """Return the distribution given that states are among the possible ones.
+
+        `possible` has for each class variable an array of shape (n_rows, n_states), or None if all states are possible.
+        The conditional tables then have probability zero for the others and do not add up to one.
+        """
+        tables = list(self.log_tables)
+        for k, own in enumerate(possible):
+            if own is not None:
+                shape = (len(self), *(1,) * len(self.parents[k]), own.shape[1])
+                tables[k] = np.where(own.reshape(shape), tables[k], -np.inf)
+                if self.possible is not None and self.possible[k] is not None:
+                    own &= self.possible[k]
+        old = self.possible or [None] * len(tables)
+        both = [new if new is not None else known for new, known in zip(possible, old, strict=True)]
+        tree = self.junction_tree.unnormalised()
+        return JointDistribution(self.class_table, self.parents, tables, tree, self.evidence, both)
+
     def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
-        if self.evidence is not None or (codes == NO_EVIDENCE).any():
+        if self.evidence is not None or self.possible is not None or (codes == NO_EVIDENCE).any():
             return super().log_prob_at(rows, codes)
+        return self.table_log_prob_at(rows, codes)
+
+    def table_log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
+        """Return the sum of the logarithms of the conditional tables for whole outcomes, each in its own row."""
         return outcome_log_prob(self._scopes, self.log_tables, codes, rows)
 
     def enumerate(self) -> OutcomeDistribution:
@@ -198,7 +230,7 @@ class JointDistribution(BaseDistribution):
             log_p += table[place]
         if self.evidence is not None:
             log_p[contradicts(self.evidence, outcomes)] = -np.inf
-            log_p -= self.log_evidence[:, None]
+        log_p -= self.log_evidence[:, None]
         return OutcomeDistribution(self.class_table, outcomes, log_p, np.zeros(len(self)))
 
     # Pictures -------------------------------------------------------------------------------------------------
@@ -258,7 +290,7 @@ class JointDistribution(BaseDistribution):
 
     def _check_exportable(self, row: int) -> None:
         self._check_row(row)
-        if self.evidence is not None:
+        if self.evidence is not None or self.possible is not None:
             raise ValueError(
                 "A distribution with evidence has no conditional tables. Use the distribution before `given`; another "
                 "tool can be given the evidence itself."

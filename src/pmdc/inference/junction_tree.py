@@ -16,6 +16,7 @@ goes to the clique of the separator's variable that is eliminated next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -130,6 +131,9 @@ class JunctionTree:
     array([[0.5714, 0.4286]])
     """
 
+    normalised: bool = True
+    """Whether an error is raised for tables that do not add up to one."""
+
     def __init__(
         self,
         sizes: Sequence[int],
@@ -227,6 +231,12 @@ class JunctionTree:
             if len(variants) > _MAX_VARIANTS:
                 variants.pop(next(iter(variants)))
         return variants[key]
+
+    def unnormalised(self) -> JunctionTree:
+        """Return the same tree for tables that need not add up to one; every answer is normalised all the same."""
+        other = copy(self)
+        other.normalised = False
+        return other
 
     def holds(self, variables: Sequence[int]) -> bool:
         """Return whether a clique contains all these class variables, so that `joint` can be used."""
@@ -398,8 +408,10 @@ class JunctionTree:
 
     def _check_totals(self, log_total: Floats, evidence: Codes | None) -> None:
         """Raise ValueError if the evidence is impossible, or if the probabilities of a row do not add up to one."""
-        if evidence is not None:
+        if evidence is not None or not self.normalised:
             self._check_possible(log_total, evidence)
+        if not self.normalised:
+            return
         wrong = np.abs(log_total) > TOTAL_TOLERANCE
         if evidence is not None:
             wrong &= (evidence == NO_EVIDENCE).all(axis=1) | (log_total > 0)

@@ -48,8 +48,8 @@ def fit_node(winner: Winner, fitter: Fitter, backoff: bool) -> Node:
         fewer.update(pairwise(chain))
         for family in chain:
             if family not in levels:
-                task, learner = fitter.task(child, family), fitter.learner_of(child, family)
-                levels[family] = _level(task, learner, kappas[family])
+                local = fitter.local(child, family)
+                levels[family] = _level(local.task, local.learner, kappas[family])
     return Node(chains[0][0], fitter.sizes[child], fitter.sizes, levels, fewer, backoff)
 
 

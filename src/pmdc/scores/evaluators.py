@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pmdc._support.arrays import Codes, Floats
 from pmdc.candidates.families import Family
 from pmdc.learners.protocols import CrossValidated, LeaveOneOut, LocalLearner, OutOfBag, Start
 from pmdc.learners.registry import ENGINES
 from pmdc.learners.tasks import local_task
-from pmdc.scores.fitter import Fitter
+from pmdc.scores.fitter import Fitter, LocalFit
 from pmdc.scores.folds import Folds, read_folds
 from pmdc.scores.shrinkage import HeldOutRows
 from pmdc.table.rows import TrainingRows
@@ -37,11 +38,13 @@ class LeaveOneOutEvaluator:
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, None]:
-        assert isinstance(learner, LeaveOneOut)
-        task = fitter.task(child, family)
-        left_out = np.minimum(learner.sample_weight, 1.0)
-        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - left_out
-        return HeldOutRows(learner.leave_one_out(task), np.maximum(weight, 0.0)), None
+        local = fitter.local(child, family, learner)
+        if not len(local.task.codes):
+            return _spread(local, np.zeros(0), np.zeros(0)), None
+        assert isinstance(local.learner, LeaveOneOut)
+        sample_weight, partition = local.learner.sample_weight, local.task.partition
+        weight = partition.weights(sample_weight)[partition.part] - np.minimum(sample_weight, 1.0)
+        return _spread(local, local.learner.leave_one_out(local.task), np.maximum(weight, 0.0)), None
 
 
 class OutOfBagEvaluator:
@@ -50,11 +53,14 @@ class OutOfBagEvaluator:
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, None]:
-        assert isinstance(learner, OutOfBag)
-        task = fitter.task(child, family)
-        weight = task.partition.weights(learner.sample_weight)[task.partition.part] - learner.sample_weight
-        log_proba, answered = learner.out_of_bag(task)
-        return HeldOutRows(log_proba, np.where(answered, np.maximum(weight, 0.0), 0.0)), None
+        local = fitter.local(child, family, learner)
+        if not len(local.task.codes):
+            return _spread(local, np.zeros(0), np.zeros(0)), None
+        assert isinstance(local.learner, OutOfBag)
+        sample_weight, partition = local.learner.sample_weight, local.task.partition
+        weight = partition.weights(sample_weight)[partition.part] - sample_weight
+        log_proba, answered = local.learner.out_of_bag(local.task)
+        return _spread(local, log_proba, np.where(answered, np.maximum(weight, 0.0), 0.0)), None
 
 
 @dataclass(frozen=True)
@@ -66,42 +72,57 @@ class CrossValidation:
     def __call__(
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, Start | None]:
-        if self.folds.fold is not None and isinstance(learner, CrossValidated):
-            return self._together(fitter, learner, child, family, start, self.folds.fold)
-        return self._one_by_one(fitter, learner, child, family), None
+        local, own = fitter.local(child, family, learner), None
+        folds = self.folds.of(local.index)
+        if not len(local.task.codes):
+            return _spread(local, np.zeros(0), np.zeros(0)), None
+        if folds.fold is not None and isinstance(local.learner, CrossValidated):
+            log_proba, own = local.learner.cross_validate(local.task, folds.fold, start)
+            weight = _weight_outside(local, folds.fold, len(folds.pairs))
+        else:
+            codes = fitter.codes if local.index is None else fitter.codes[local.index]
+            log_proba, weight = _one_by_one(fitter, local, family, codes, folds)
+        return _spread(local, log_proba, weight), own
 
-    def _together(
-        self, fitter: Fitter, learner: CrossValidated, child: int, family: Family, start: Start | None, fold: Any
-    ) -> tuple[HeldOutRows, Start]:
-        task = fitter.task(child, family)
-        log_proba, own = learner.cross_validate(task, fold, start)
-        part = task.partition.part
-        cell = part * len(self.folds.pairs) + fold
-        others = np.bincount(part)[part] > np.bincount(cell)[cell]
-        weight = np.bincount(part, learner.sample_weight)[part] - np.bincount(cell, learner.sample_weight)[cell]
-        return HeldOutRows(log_proba, np.where(others, weight, 0.0)), own
 
-    def _one_by_one(self, fitter: Fitter, learner: LocalLearner, child: int, family: Family) -> HeldOutRows:
-        codes = fitter.codes
-        log_proba, weight = np.full(len(codes), -np.inf), np.zeros(len(codes))
-        for number, (seen, held) in enumerate(self.folds.pairs):
-            if not len(seen):
-                continue
-            some = learner.on(seen)
-            task = local_task(child, family, codes[seen], fitter.sizes)
-            part = task.partition.configurations.find(codes[held])[:, 0]
-            inputs = codes[held][:, list(family.inputs)] if family.inputs else None
-            try:
-                answers = some.fit(task).log_proba(learner.X[held], part, inputs)
-            except (ValueError, FloatingPointError) as error:
-                raise ValueError(
-                    f"estimator={learner.estimator!r} failed in fold {number} of cv with {len(seen)} of the "
-                    f"{len(codes)} rows for training ({error}). Choose another estimator, or larger folds."
-                ) from error
-            log_proba[held] = answers[np.arange(len(held)), codes[held, child]]
-            weights = task.partition.weights(some.sample_weight)
-            weight[held] = np.where(part >= 0, weights[part], 0.0)
-        return HeldOutRows(log_proba, weight)
+def _spread(local: LocalFit, log_proba: Floats, weight: Floats) -> HeldOutRows:
+    """Return the held-out probabilities for all rows; without the row's states, no model has an answer."""
+    return HeldOutRows(local.spread(log_proba, -np.inf), local.spread(weight, 0.0))
+
+
+def _weight_outside(local: LocalFit, fold: Codes, n_folds: int) -> Floats:
+    """Return the weight of the rows of each row's part outside its fold."""
+    part, sample_weight = local.task.partition.part, local.learner.sample_weight
+    cell = part * n_folds + fold
+    others = np.bincount(part)[part] > np.bincount(cell)[cell]
+    weight = np.bincount(part, sample_weight)[part] - np.bincount(cell, sample_weight)[cell]
+    return np.asarray(np.where(others, weight, 0.0), dtype=float)
+
+
+def _one_by_one(
+    fitter: Fitter, local: LocalFit, family: Family, codes: Codes, folds: Folds
+) -> tuple[Floats, Floats]:
+    """Fit the models without each fold in turn."""
+    child, learner = local.task.child, local.learner
+    log_proba, weight = np.full(len(codes), -np.inf), np.zeros(len(codes))
+    for number, (seen, held) in enumerate(folds.pairs):
+        if not len(seen) or not len(held):
+            continue
+        some = learner.on(seen)
+        task = local_task(child, family, codes[seen], fitter.sizes)
+        part = task.partition.configurations.find(codes[held])[:, 0]
+        inputs = codes[held][:, list(family.inputs)] if family.inputs else None
+        try:
+            answers = some.fit(task).log_proba(learner.X[held], part, inputs)
+        except (ValueError, FloatingPointError) as error:
+            raise ValueError(
+                f"estimator={learner.estimator!r} failed in fold {number} of cv with {len(seen)} of the "
+                f"{len(codes)} rows for training ({error}). Choose another estimator, or larger folds."
+            ) from error
+        log_proba[held] = answers[np.arange(len(held)), codes[held, child]]
+        weights = task.partition.weights(some.sample_weight)
+        weight[held] = np.where(part >= 0, weights[part], 0.0)
+    return log_proba, weight
 
 
 def make_evaluator(

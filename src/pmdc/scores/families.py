@@ -146,11 +146,11 @@ class FamilyScoring:
         n_parameters = math.inf
         if math.isfinite(own := self._n_parameters(child, family)):
             n_parameters = own - self._n_parameters(child, other)
-        return self._design_effect() * least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
+        return self._design_effect(child) * least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
 
-    def _design_effect(self) -> float:
+    def _design_effect(self, child: int) -> float:
         """Return by how much weights that are not counts raise the variance of a score."""
-        weights = self.scorer.fitter.sample_weight
+        weights = self.scorer.fitter.learners[child].sample_weight
         return 1.0 if are_counts(weights) else max(1.0, float(np.dot(weights, weights) / weights.sum()))
 
     def _n_parameters(self, child: int, family: Family) -> float:

@@ -23,7 +23,8 @@ class Folds:
     ----------
     rows : array of shape (n,)
         Indices of training rows. A row of weight 3 may be in three folds, with a third of its weight in each.
-    weights : array of shape (n,)
+    share : array of shape (n,)
+        The share of the row's weight.
     origin : array of shape (n,)
         Rows with the same number are copies of one row of the table: standard errors count them once.
     pairs : list of (training rows, held-out rows)
@@ -33,10 +34,22 @@ class Folds:
     """
 
     rows: Codes
-    weights: Floats
+    share: Floats
     origin: Codes
     pairs: list[tuple[Codes, Codes]]
     fold: Codes | None
+
+    def of(self, index: Codes | None) -> Folds:
+        """Return the folds of some of these rows, all with whole weights; None is all rows."""
+        if index is None:
+            return self
+        pairs = []
+        for pair in self.pairs:
+            marks = np.zeros((2, len(self.rows)), dtype=bool)
+            marks[0, pair[0]], marks[1, pair[1]] = True, True
+            pairs.append((np.flatnonzero(marks[0, index]), np.flatnonzero(marks[1, index])))
+        fold = None if self.fold is None else self.fold[index]
+        return Folds(self.rows[index], self.share[index], self.origin[index], pairs, fold)
 
 
 def read_folds(cv: Any, rows: TrainingRows, whole_rows: bool = False) -> Folds:
@@ -70,7 +83,7 @@ def _deal(n_folds: int, rows: TrainingRows, whole_rows: bool) -> Folds:
     index = np.argsort(owner, kind="stable")[begin[dealt.rows[piece]] + place]
     fold = dealt.fold[piece]
     pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
-    return Folds(index, rows.weights[index] * dealt.share[piece], piece, pairs, fold)
+    return Folds(index, dealt.share[piece], piece, pairs, fold)
 
 
 def _read_given(cv: Any, rows: TrainingRows) -> Folds:
@@ -95,7 +108,7 @@ def _read_given(cv: Any, rows: TrainingRows) -> Folds:
         fold = np.empty(len(rows), dtype=np.int64)
         for number, (_, test) in enumerate(folds):
             fold[test] = number
-    return Folds(np.arange(len(rows)), rows.weights, rows.origin, folds, fold)
+    return Folds(np.arange(len(rows)), np.ones(len(rows)), rows.origin, folds, fold)
 
 
 def _split(cv: Any, codes: Codes, name: str) -> list[Any]:

@@ -30,6 +30,8 @@ class HeldOutScorer(Scorer):
         distribution, and probabilities in scores are at least the machine precision.
     memory_budget : int
         Bytes for caching the rows of families for comparisons; others are computed again.
+    otherwise : array of shape (n,) or None
+        What rows with missing parents get; by default, the log-probability by the same family without these parents.
     """
 
     def __init__(
@@ -40,9 +42,11 @@ class HeldOutScorer(Scorer):
         shrunk: bool,
         memory_budget: int,
         deadline: Deadline = NEVER,
+        otherwise: Floats | None = None,
     ):
         super().__init__(fitter, parallel, deadline)
         self.evaluator = evaluator
+        self.otherwise = otherwise
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)
         self._kappas: dict[Task, float] = {}
@@ -50,11 +54,16 @@ class HeldOutScorer(Scorer):
 
     def _needed(self, tasks: Sequence[Task]) -> list[Task]:
         needed = dict.fromkeys(tasks)
-        for child, family in tasks if self.shrunk else ():
-            coarser = self.fitter.coarser(child, family)
-            while coarser is not None and (child, coarser) not in needed:
-                needed[child, coarser] = None
-                coarser = self.fitter.coarser(child, coarser)
+        waiting = list(needed)
+        while waiting:
+            child, family = waiting.pop()
+            fewer = [self.fitter.coarser(child, family)] if self.shrunk else []
+            if self.fitter.has_gaps and self.otherwise is None:
+                fewer += [family.without(*missing) for missing, _ in self.fitter.unknown(child, family)[1]]
+            for other in fewer:
+                if other is not None and (child, other) not in needed:
+                    needed[child, other] = None
+                    waiting.append((child, other))
         return list(needed)
 
     def _work(self) -> tuple[Any, ...]:
@@ -63,7 +72,11 @@ class HeldOutScorer(Scorer):
     def _read(self, task: Task, answer: HeldOutRows) -> float:
         rows = self._after_shrinkage(task, answer)
         self._rows.put(task, rows)
-        return float(np.dot(self.fitter.sample_weight, rows))
+        return float(np.dot(self._weights(task[0]), rows))
+
+    def _weights(self, child: int) -> Floats:
+        """Return the weights of the states of a class variable."""
+        return self.fitter.learners[child].sample_weight
 
     def _after_shrinkage(self, task: Task, answer: HeldOutRows) -> Floats:
         child, family = task
@@ -72,9 +85,23 @@ class HeldOutScorer(Scorer):
             towards = uniform(len(self.fitter.codes), self.fitter.sizes[child])
         else:
             towards = self.rows(child, coarser)
-        if not self.shrunk:
-            return floor(answer, towards)
-        rows, self._kappas[task] = shrink(answer, towards, self.fitter.sample_weight)
+        if self.shrunk:
+            rows, self._kappas[task] = shrink(answer, towards, self._weights(child))
+        else:
+            rows = floor(answer, towards)
+        return self._without_missing(child, family, rows) if self.fitter.has_gaps else rows
+
+    def _without_missing(self, child: int, family: Family, rows: Floats) -> Floats:
+        """Return the rows with those in which parents are missing by the models without these parents.
+
+        So families can be compared: a parent counts only in the rows in which it is known. Rows in which the class
+        variable is missing add nothing.
+        """
+        absent, cases = self.fitter.unknown(child, family)
+        rows = np.where(absent, 0.0, rows)
+        for missing, some in cases:
+            fewer = self.rows(child, family.without(*missing)) if self.otherwise is None else self.otherwise
+            rows[some] = fewer[some]
         return rows
 
     def rows(self, child: int, family: Family) -> Floats:
@@ -96,7 +123,8 @@ class HeldOutScorer(Scorer):
     def gain_of(self, changes: Sequence[tuple[int, Family, Family]]) -> Gain:
         differences = np.zeros(len(self.fitter.codes))
         for child, family, other in changes:
-            differences += self.rows(child, family) - self.rows(child, other)
+            own = self.rows(child, family) - self.rows(child, other)
+            differences += own * self.fitter.cell_weight(child)
         value = sum(self._known[child, own] - self._known[child, other] for child, own, other in changes)
         return Gain(value, standard_error(differences, self.fitter.sample_weight, self.fitter.origin))
 

@@ -84,21 +84,22 @@ def _choose(task: Task, fitter: Fitter, evaluator: Evaluator, shrunk: bool, dead
     """Return the held-out log-likelihood of a family with the best C, and this C."""
     child, family = task
     held_out = _held_out(child, family, fitter, evaluator, shrunk)
-    return best_C(held_out, fitter.sample_weight, fitter.origin, deadline)
+    return best_C(held_out, fitter.learners[child].sample_weight, fitter.origin, deadline)
 
 
 def _score(trial: tuple[int, Family, float], fitter: Fitter, evaluator: Evaluator, shrunk: bool) -> float:
     """Return the held-out log-likelihood of a family with some C."""
     child, family, C = trial
     rows, _ = _held_out(child, family, fitter, evaluator, shrunk)(C, None)
-    return float(np.dot(fitter.sample_weight, rows))
+    return float(np.dot(fitter.learners[child].sample_weight, rows))
 
 
 def _held_out(
     child: int, family: Family, fitter: Fitter, evaluator: Evaluator, shrunk: bool
 ) -> Callable[[float, Start | None], tuple[Floats, Start | None]]:
     """Return a function of C and a warm start: the held-out log-probability of each row's state."""
-    learner, weights = fitter.learners[child], fitter.sample_weight
+    learner = fitter.learners[child]
+    weights = learner.sample_weight
     assert isinstance(learner, Regularised)
     towards = uniform(len(fitter.codes), fitter.sizes[child])
     if family.partition and shrunk:  # towards the family without a partition, whose C is known already

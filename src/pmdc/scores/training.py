@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pmdc._support.deadline import NEVER, Deadline
 from pmdc.candidates.families import Family, Task
 from pmdc.learners.protocols import Start, WarmStart
-from pmdc.scores.fitter import Fitter
+from pmdc.scores.fitter import Fitter, LocalFit
 from pmdc.scores.scorer import Gain, Parallel, Scorer
 
 
@@ -44,9 +45,24 @@ def _log_likelihoods(tasks: Sequence[tuple[Task, Start | None]], fitter: Fitter)
     """Run phase P1 (Eq. 17) for some families: return C(Y, D) of Eq. 20, the sum over all parts."""
     answers: list[tuple[float, Start | None]] = []
     for (child, family), start in tasks:
-        task, learner = fitter.task(child, family), fitter.learner_of(child, family)
-        if isinstance(learner, WarmStart):
-            answers.append(learner.log_likelihood_from(task, start or fitter.start(child, family)))
+        local = fitter.local(child, family)
+        if not len(local.task.codes):
+            answers.append((-math.inf, None))
+        elif isinstance(local.learner, WarmStart):
+            value, own = local.learner.log_likelihood_from(local.task, start or fitter.start(child, family))
+            answers.append((value * _scale(fitter, child, local), own))
         else:
-            answers.append((learner.log_likelihood(task), None))
+            answers.append((local.learner.log_likelihood(local.task) * _scale(fitter, child, local), None))
     return answers
+
+
+def _scale(fitter: Fitter, child: int, local: LocalFit) -> float:
+    """Return the weight of the rows with the class variable divided by that of the rows of the family.
+
+    So families with missing parents are compared by their average log-likelihood of a row, the node-average likelihood
+    of Balov (2013).
+    """
+    if not fitter.has_gaps:
+        return 1.0
+    known = fitter.codes[:, child] >= 0
+    return float(fitter.learners[child].sample_weight[known].sum() / local.learner.sample_weight.sum())

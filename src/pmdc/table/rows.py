@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +38,10 @@ class TrainingRows:
         The number of rows of the table, those of weight zero included.
     known : array of shape (n, K) or None
         Which states were in the table; the others are missing (code -2) or a completion. None: all of them.
+    possible : for each class variable an array of shape (n, n_states) or None, or None
+        The states that a cell may have, where sets of states were given; None: all are possible.
+    cell_weights : array of shape (n, K) or None
+        The weight of each known state in learning its class variable, beside that of the row. None: all 1.
     """
 
     features: Features
@@ -48,6 +53,8 @@ class TrainingRows:
     origin: Codes
     n_table: int
     known: Marks | None = None
+    possible: Sequence[Marks | None] | None = None
+    cell_weights: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -61,7 +68,23 @@ class TrainingRows:
             weights=self.weights[index],
             origin=self.origin[index],
             known=None if self.known is None else self.known[index],
+            possible=take_possible(self.possible, index),
+            cell_weights=None if self.cell_weights is None else self.cell_weights[index],
         )
+
+    def weights_of(self, k: int) -> Floats:
+        """Return the weights of the states of a class variable; the same array for all without `cell_weights`."""
+        return self.weights if self.cell_weights is None else self.weights * self.cell_weights[:, k]
+
+    @property
+    def informative(self) -> Marks:
+        """Which rows say something about their states."""
+        assert self.known is not None
+        marks = self.known.any(axis=1)
+        for own in self.possible or ():
+            if own is not None:
+                marks |= ~own.all(axis=1)
+        return marks
 
     @property
     def n_classes(self) -> int:
@@ -78,9 +101,39 @@ class TrainingRows:
         return np.asfortranarray(np.hstack([self.classes, self.features.discrete]))
 
     @cached_property
+    def has_gaps(self) -> bool:
+        """Whether states are missing."""
+        return bool((self.classes < 0).any())
+
+    @cached_property
     def has_copies(self) -> bool:
         """Whether some row of the table occurs more than once."""
         return len(np.unique(self.origin)) < len(self)
+
+
+def take_possible(possible: Sequence[Marks | None] | None, index: Any) -> list[Marks | None] | None:
+    """Return the possible states of some rows."""
+    return None if possible is None else [None if own is None else own[index] for own in possible]
+
+
+def read_cell_weights(cell_weight: Any, shape: tuple[int, int]) -> Floats:
+    """Read one weight for each cell of y; a state of weight zero counts as missing."""
+    try:
+        weights = np.asarray(unmask(cell_weight), dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("cell_weight must be numbers, one for each cell of y.") from None
+    if weights.ndim == 1:
+        weights = weights[:, None]
+    if weights.shape != shape:
+        raise ValueError(f"cell_weight has shape {weights.shape}; it must be {shape}: one weight for each cell of y.")
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        row, k = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"cell_weight[{row}, {k}] is {weights[row, k]}: weights must be finite and not negative; give 0 for a "
+            "state that is to be treated as missing."
+        )
+    return weights
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> Floats:
