@@ -66,7 +66,8 @@ class EMResult:
     n_rounds : int
         The number of structure searches on completed rows.
     converged : bool
-        Whether the last search returned the graph of the one before, and the log-likelihood settled.
+        Whether the last search returned the graph of the one before, and the log-likelihood settled. With held-out
+        criteria, graphs of nearly equal scores may alternate; the rounds end when a graph returns.
     log_likelihood : list of float
         Sum over the rows of log P(known states | x), with out-of-fold expert features: of the first network, learned
         from available rows, then after each M-step.
@@ -168,16 +169,20 @@ class _StructuralEM:
         tell_phase("learning from available rows")
         learned = first = learn_given_experts(self.rows, self.settings, self.blocks, self.stage2, with_parents=False)
         learned, done = self.settle(learned)
-        n_rounds, converged = 0, False
-        while not converged and n_rounds < MAX_ROUNDS and not (n_rounds and self.settings.deadline.passed()):
-            n_rounds += 1
-            tell_phase(f"round {n_rounds} of structural EM")
-            before, learned = learned, self.learn(done, first)
-            learned, done = self.settle(learned)
-            converged = learned.families == before.families and self.settled
-            self.settings.log(f"round {n_rounds} of structural EM: log-likelihood {self.path[-1]:.6g}")
-        if not converged:
-            self.settings.deadline.cut("rounds of structural EM")
+        deadline = self.settings.deadline
+        graphs, converged = [learned.families], False
+        while len(graphs) <= MAX_ROUNDS and not (len(graphs) > 1 and deadline.passed()):
+            tell_phase(f"round {len(graphs)} of structural EM")
+            learned, done = self.settle(self.learn(done, first))
+            self.settings.log(f"round {len(graphs)} of structural EM: log-likelihood {self.path[-1]:.6g}")
+            graphs.append(learned.families)
+            converged = graphs[-1] == graphs[-2] and self.settled
+            if graphs[-1] in graphs[:-1]:  # further rounds would repeat those before
+                break
+        else:
+            if deadline.passed():
+                deadline.cut("rounds of structural EM")
+        n_rounds = len(graphs) - 1
         if self.stage2 is not None:
             learned = self.learn(done, first, with_parents=True)
         return learned, EMResult(n_rounds, converged, self.path, len(done.rows), done.pruned)
