@@ -43,11 +43,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from incomplete_methods import IMPUTERS, MIN_LEAF, Values, boosting, fitted, forest, impute, losses, losses_of_marginals
 from incomplete_report import report
 from incomplete_tables import (
     GENERATED,
@@ -59,18 +61,12 @@ from incomplete_tables import (
     rng_of,
     sample,
 )
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from reporting import publish
+from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
-from pmdc.evaluation.forests import discrete_as_indicators
-from pmdc.evaluation.held_out import evaluate
 from pmdc.incomplete import MISSING_LABELS
 
 KEY = ("part", "settings", "table", "gaps", "share", "split", "rows", "method")
@@ -80,11 +76,7 @@ MEASURES = (
 )
 COLUMNS = (*KEY, *MEASURES, "note", "commit")
 
-FLOOR = 1e-6
-"""The least probability of a state in the log-losses."""
-
 SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "features": {"experts": None}}
-MIN_LEAF = 3
 
 LABELS: dict[str, dict[str, Any]] = {
     "em": {"missing_labels": "em"},
@@ -98,18 +90,11 @@ N_LABELLED, MAX_UNLABELLED = 100, 400
 GENERATED_ROWS = 400
 """Training rows of generated tables in the other parts."""
 
-IMPUTERS: dict[str, Callable[[], Any]] = {
-    "median": lambda: SimpleImputer(strategy="median", keep_empty_features=True),
-    "iterative": lambda: make_pipeline(StandardScaler(), IterativeImputer(random_state=0, keep_empty_features=True)),
-    "knn": lambda: make_pipeline(StandardScaler(), KNNImputer(keep_empty_features=True)),
-}
 CHECKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "GBNC": lambda options: GBNC(**options),
     "alone": lambda options: GBNC(max_parents=0, **options),
     "forest": lambda _: BinaryRelevance(RandomForestClassifier(min_samples_leaf=MIN_LEAF, random_state=0)),
 }
-
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -164,51 +149,8 @@ def run(task: Task, records: Records) -> None:
     messages = dict.fromkeys(f"{one.category.__name__}: {one.message}"[:200] for one in caught)
     note = " | ".join([values.get("note", ""), *list(messages)[:3]]).strip(" |").replace("\n", " ")
     records.add(task.key, values | {"note": note})
-    print("   ", {name: value for name, value in values.items() if name != "note"}, note, flush=True)
-
-
-# What is recorded ----------------------------------------------------------------------------------------------
-
-
-def fitted(model: Any, X: pd.DataFrame, Y: pd.DataFrame) -> tuple[Any, Values]:
-    """Fit a model and return it with the CPU seconds and how EM went."""
-    started = time.process_time()
-    model.fit(X, Y)
-    values: Values = {"cpu": time.process_time() - started, "n_train": len(X)}
-    em = getattr(model, "em_", None)
-    if em is not None:
-        values |= {"em_rounds": em.n_rounds, "em_converged": em.converged}
-        values |= {"em_pruned": em.pruned, "n_completions": em.n_completions}
-    return model, values
-
-
-def losses(model: Any, X: pd.DataFrame, Y: pd.DataFrame) -> Values:
-    """Return the losses of a model of this library."""
-    held_out = evaluate(model, X, Y)
-    assert held_out.log_prob is not None
-    worst = -np.log(FLOOR)
-    joint, limit = -held_out.log_prob, Y.shape[1] * worst
-    return {
-        "log_loss": np.minimum(joint, limit).mean(),
-        "floored": int((joint > limit).sum()),
-        "marginal_log_loss": np.minimum(held_out.log_losses(), worst).sum(axis=1).mean(),
-        "hamming": held_out.wrong("hamming").mean(),
-        "subset": held_out.wrong("subset").any(axis=1).mean(),
-        "n_test": len(X),
-    }
-
-
-def losses_of_marginals(proba: list[np.ndarray], Y: pd.DataFrame) -> Values:
-    """Return the losses of marginals, with columns for all states."""
-    truth = np.column_stack([Y[name].cat.codes for name in Y])
-    found = np.column_stack([p[np.arange(len(Y)), codes] for p, codes in zip(proba, truth.T, strict=True)])
-    wrong = np.column_stack([p.argmax(axis=1) for p in proba]) != truth
-    return {
-        "marginal_log_loss": -np.log(np.maximum(found, FLOOR)).sum(axis=1).mean(),
-        "hamming": wrong.mean(),
-        "subset": wrong.any(axis=1).mean(),
-        "n_test": len(Y),
-    }
+    shown = (f"{name} {value:.5g}" for name, value in values.items() if name != "note")
+    print("   ", ", ".join(shown), note, flush=True)
 
 
 # Gaps in Y -----------------------------------------------------------------------------------------------------
@@ -281,47 +223,6 @@ def fit_features(key: dict[str, Any]) -> Values:
     return {"cpu": spent, "n_train": len(split.X)} | losses_of_marginals(found, Y_test)
 
 
-def impute(imputer: Any, X: pd.DataFrame, X_test: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Fill numbers by an imputer, and discrete features by the most frequent value of the training rows."""
-    numbers = list(X.select_dtypes("number"))
-    frequent = {name: X[name].mode()[0] for name in X if name not in numbers}
-    imputer.fit(X[numbers])
-    filled = [table.fillna(frequent) for table in (X, X_test)]
-    for table in filled:
-        table[numbers] = imputer.transform(table[numbers])
-    return filled[0], filled[1]
-
-
-def forest(split: Split, X_test: pd.DataFrame, min_leaf: int) -> tuple[list[np.ndarray], float]:
-    """Return the probabilities of one multi-output forest, and the CPU seconds of its fit."""
-    encoder, codes = discrete_as_indicators(), np.column_stack([split.Y[name].cat.codes for name in split.Y])
-    started = time.process_time()
-    model = RandomForestClassifier(min_samples_leaf=min_leaf, random_state=0)
-    model.fit(encoder.fit_transform(split.X), codes)
-    spent = time.process_time() - started
-    found = zip(model.predict_proba(encoder.transform(X_test)), model.classes_, split.Y, strict=True)
-    return [all_states(proba, seen, split.Y[name]) for proba, seen, name in found], spent
-
-
-def boosting(split: Split, X_test: pd.DataFrame, _: int) -> tuple[list[np.ndarray], float]:
-    """Return the probabilities of one boosting model for each class variable, and the CPU seconds of their fits."""
-    found, spent = [], 0.0
-    for name in split.Y:
-        codes, started = split.Y[name].cat.codes, time.process_time()
-        model = HistGradientBoostingClassifier(random_state=0) if codes.nunique() > 1 else DummyClassifier()
-        model.fit(split.X, codes)
-        spent += time.process_time() - started
-        found.append(all_states(model.predict_proba(X_test), model.classes_, split.Y[name]))
-    return found, spent
-
-
-def all_states(proba: np.ndarray, seen: np.ndarray, column: pd.Series) -> np.ndarray:
-    """Return probabilities of all states; zero for those without training rows."""
-    out = np.zeros((len(proba), len(column.cat.categories)))
-    out[:, seen.astype(int)] = proba
-    return out
-
-
 # Wrong cells, and times ----------------------------------------------------------------------------------------
 
 
@@ -353,13 +254,19 @@ def cost(given: Any) -> Iterator[Task]:
 
 def compare_cost(key: dict[str, Any]) -> Values:
     options, split = SETTINGS[key["settings"]], make_split(key["table"], key["split"], key["rows"])
-    few = make_network(100, n_class_variables=3, n_continuous=2, n_discrete=1, random_state=0)
-    for Y in (few.Y, remove_states(few.Y, 0.2, rng_of("warm-up"))):
-        GBNC(**options).fit(few.X, Y)
+    warm_up(key["settings"])
     Y = with_gaps(split, key)
     _, complete = fitted(GBNC(**options), split.X, split.Y)
     _, values = fitted(GBNC(**options, missing_labels=key["method"]), split.X, Y)
     return values | {"cpu_complete": complete["cpu"], "cpu_ratio": values["cpu"] / complete["cpu"]}
+
+
+@lru_cache
+def warm_up(settings: str) -> None:
+    """Compile the kernels: fit a few rows, with gaps and without."""
+    few = make_network(100, n_class_variables=3, n_continuous=2, n_discrete=1, random_state=0)
+    for Y in (few.Y, remove_states(few.Y, 0.2, rng_of("warm-up"))):
+        GBNC(**SETTINGS[settings]).fit(few.X, Y)
 
 
 # Command line --------------------------------------------------------------------------------------------------
@@ -447,7 +354,7 @@ def main() -> None:
             for task in PARTS[given.part].tasks(given):
                 if task.key not in records:
                     run(task, records)
-    print("\n".join(report(given.out, None if given.part == "report" else given.part)))
+    publish(report(given.out, None if given.part == "report" else given.part), None)
 
 
 if __name__ == "__main__":
