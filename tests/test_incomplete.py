@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 import pmdc
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
-from pmdc.incomplete import MIN_PROBABILITY, N_DRAWS, complete
+from pmdc.e_step import MIN_PROBABILITY, N_DRAWS, N_IMPUTATIONS, complete
 from pmdc.inference import JointDistribution
 from pmdc.metrics import joint_log_loss
 from pmdc.table import ClassTable
@@ -73,7 +73,7 @@ def test_a_row_with_many_completions_is_drawn(monkeypatch):
     joint = joint.rows(np.zeros(2000, dtype=np.int64))
     codes = np.tile([-2, 1, -2, -2], (2000, 1))
     exact = complete(joint.rows(slice(0, 1)), codes[:1])
-    monkeypatch.setattr("pmdc.incomplete.MAX_COMPLETIONS", 4)
+    monkeypatch.setattr("pmdc.e_step.MAX_COMPLETIONS", 4)
     drawn = complete(joint, codes)
     assert len(drawn.rows) == 2000 * N_DRAWS
     assert drawn.log_prob == pytest.approx(exact.log_prob[0])
@@ -158,7 +158,7 @@ class Unweighted(ClassifierMixin, BaseEstimator):
 
 def test_an_estimator_without_weights_gets_imputations():
     model = GBNC(Unweighted(), conditioning="partition", max_parents=1).fit(DATA.X, GAPPY)
-    assert model.em_.n_completions == N_DRAWS * pd.notna(GAPPY).any(axis=1).sum()
+    assert model.em_.n_completions == N_IMPUTATIONS * pd.notna(GAPPY).any(axis=1).sum()
     assert np.isfinite(model.predict_joint(DATA.X).log_prob(DATA.Y)).all()
 
 

@@ -98,11 +98,12 @@ class GBNC(MultiDimensionalClassifier):
         variable had any effect on another, a graph would have an arc with about the probability that a normal variable
         exceeds this number in absolute value, 5 % with 2. Single arcs are tested at a correspondingly higher level
         (`pmdc.scores.guard`). 0 switches the guard off.
-    missing_labels : {"em", "drop", "error"}, default="em"
+    missing_labels : {"em", "available", "drop", "error"}, default="em"
         What is done about missing states in y. "em" learns from all rows with a known state by structural EM: rows are
         completed in all ways, weighted by their probability given the features and the known states, and the network
-        is learned again until it settles (`pmdc.incomplete`). "drop" leaves out rows with a missing state, "error"
-        refuses them. Without missing states all are the same.
+        is learned again until it settles (`pmdc.incomplete`). "available" fits each family on the rows in which its
+        class variable and its parents are known. "drop" leaves out rows with a missing state, "error" refuses them.
+        Without missing states all are the same.
     use_unlabelled : bool, default=False
         Whether "em" also uses rows without any known state.
     cv : int, splitter or list of (train, test) rows, default=5
@@ -304,6 +305,39 @@ class GBNC(MultiDimensionalClassifier):
         return cls(SGDClassifier(loss="log_loss") if estimator is None else estimator, **(settings | parameters))
 
     # Learning ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, cell_weight: Any = None) -> GBNC:
+        """Learn the conditional joint distribution of the class variables.
+
+        Parameters
+        ----------
+        X, sample_weight : as in `BinaryRelevance.fit`
+        y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
+            The states of the class variables, as in `BinaryRelevance.fit`. A cell may be missing (NaN, None, NA), see
+            `missing_labels`, or a set or frozenset of states, one of which is the true one (a weak label): "em"
+            completes the row with these states only, the other choices treat it as missing.
+        cell_weight : array-like of shape (n, K), optional
+            The weight of each cell of y in learning its class variable, times that of its row: how much doubtful or
+            expensive states count. A state of weight zero is treated as missing. As the state of a parent, and in
+            completing other cells of the row, a state counts in full.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from pmdc import GBNC
+        >>> from pmdc.datasets import make_network
+        >>> data = make_network(300, random_state=0)
+        >>> gappy = data.Y.astype(object)
+        >>> gappy.iloc[:90, 0] = None
+        >>> gappy.iloc[90:99, 1] = {"a", "b"}
+        >>> model = GBNC(experts=None, max_parents=1).fit(data.X, gappy)
+        >>> model.em_.converged
+        True
+        """
+        return self._fit(X, y, sample_weight, cell_weight)
 
     def plan(self, X: Any, y: Any) -> Plan:
         """Estimate the work of `fit` without fitting anything or changing the classifier.

@@ -5,6 +5,8 @@ Beyond the paper.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +14,13 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state
 
-from pmdc._support.arrays import Array, Codes, Floats
+from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count
-from pmdc.inference.evidence import NO_EVIDENCE
+from pmdc.inference.base import BaseDistribution
+from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc.table.columns import MISSING
+from pmdc.table.rows import take_possible
+from pmdc.table.weak_labels import take_sets
 
 
 class SuspiciousCells(NamedTuple):
@@ -49,11 +55,11 @@ class CompletionMixin:
         ----------
         X : table like the one given to `fit`
         y : table like the one given to `fit`
-            With missing states (NaN, None, NA), in any number of cells.
+            With missing states (NaN, None, NA) in any number of cells; a cell may also be a set of possible states.
         kind : {"mode", "proba", "sample"}, default="mode"
-            "mode": the most probable completion of each row, given its features and its known states. "proba": the
-            probabilities of the states of each cell, which are 0 and 1 where the state is known. "sample": several
-            tables, each completed by a draw from the distribution of its missing states (multiple imputation).
+            "mode": the most probable completion of each row as a whole, given its features and its known states.
+            "proba": the probabilities of the states of each cell, which are 0 and 1 where the state is known. "sample":
+            several tables, each completed by a draw from the distribution of its missing states (multiple imputation).
         n_draws : int, default=5
             The number of tables for ``kind="sample"``.
         random_state : int, RandomState instance or None, default=0
@@ -78,10 +84,10 @@ class CompletionMixin:
         check_choice("kind", kind, ("mode", "proba", "sample"))
         check_count("n_draws", n_draws, 1)
         features = self._read(X)
-        codes = self.class_table_.encode(y, missing="mark")
+        codes, possible = self.class_table_.encode_weak(y)
         if len(codes) != len(features):
             raise ValueError(f"X has {len(features)} rows, y has {len(codes)}: they must have the same number of rows.")
-        parts = self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE))
+        parts = self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE), possible=possible)
         if kind == "mode":
             return self.class_table_.decode(np.concatenate([part.mode_codes()[0] for part in parts]), like=y)
         if kind == "sample":
@@ -100,7 +106,7 @@ class CompletionMixin:
         Parameters
         ----------
         X, y : tables as for `fit`
-            Missing states are not ranked, but rows that have some are.
+            Missing states and sets of states are not ranked, but the other cells of their rows are.
         cv : int, default=5
             The number of folds.
 
@@ -119,8 +125,15 @@ class CompletionMixin:
         True
         """
         check_count("cv", cv, 2)
-        n_rows = len(y)
-        cells = []
+        own_folds = getattr(self, "cv", 5)
+        if not isinstance(own_folds, Integral) and not hasattr(own_folds, "split"):
+            raise ValueError(
+                "suspicious_cells fits the classifier without some rows, but its parameter cv lists rows: give it a "
+                "number of folds, such as set_params(cv=5)."
+            )
+        n_rows, cells = len(y), []
+        if n_rows < cv:
+            raise ValueError(f"cv={cv}, but y has only {n_rows} rows: give more rows or fewer folds.")
         for seen, held in KFold(cv, shuffle=True, random_state=0).split(np.empty((n_rows, 1))):
             model = clone(self).fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
             cells.append(_cells(model, _safe_indexing(X, held), _safe_indexing(y, held), held))
@@ -131,22 +144,40 @@ class CompletionMixin:
 
 def _cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
     """Return the known cells of held-out rows; a state that the model has not seen has probability 0."""
+    table = model.class_table_
     features = model._read(X)
-    codes = model._read_truth(y, len(features), missing="mark")
+    codes, possible = table.encode_weak(y, unknown="mark")
+    evidence = np.maximum(codes, NO_EVIDENCE)
+    proba = [np.empty((len(codes), size)) for size in table.sizes]
+    start = 0
+    for part in model._chunk_distributions(features, None):
+        rows = slice(start, start + len(part))
+        for k, own in enumerate(proba):
+            try:
+                own[rows] = _given_others(part, evidence[rows], take_possible(possible, rows), k)
+            except ImpossibleEvidenceError as error:
+                raise ImpossibleEvidenceError(int(numbers[start + error.row]), error.why) from None
+        start += len(part)
     found = []
-    for k, name in enumerate(model.class_table_.names):
-        evidence = np.maximum(codes, NO_EVIDENCE)
-        evidence[:, k] = NO_EVIDENCE
-        proba = np.concatenate([part.marginals()[k] for part in model._chunk_distributions(features, evidence)])
-        known = np.flatnonzero(codes[:, k] >= NO_EVIDENCE)
+    for k, name in enumerate(table.names):
+        known = np.flatnonzero(codes[:, k] != MISSING)
         own = codes[known, k]
-        prob = np.where(own >= 0, proba[known, np.maximum(own, 0)], 0.0)
-        given = _given_states(model, y, k)[known]
-        expected = model.class_table_.states[k].astype(object)[proba[known].argmax(axis=1)]
-        found.append((numbers[known], np.full(len(known), name, dtype=object), given, expected, prob))
+        prob = np.where(own >= 0, proba[k][known, np.maximum(own, 0)], 0.0)
+        expected = table.states[k].astype(object)[proba[k][known].argmax(axis=1)]
+        names = np.full(len(known), name, dtype=object)
+        found.append((numbers[known], names, _given_states(model, y, k)[known], expected, prob))
     return SuspiciousCells(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _given_others(part: BaseDistribution, evidence: Codes, possible: Sequence[Marks | None] | None, k: int) -> Floats:
+    """Return the distribution of a class variable given the other class variables."""
+    others = evidence.copy()
+    others[:, k] = NO_EVIDENCE
+    if possible is not None:
+        part = part.restricted([None if j == k else own for j, own in enumerate(possible)])
+    return part.given_codes(others).marginals()[k]
 
 
 def _given_states(model: Any, y: Any, k: int) -> Array:
     """Return a column of y as it was given."""
-    return np.asarray(model.class_table_.columns(y, allow_missing=True)[k].values, dtype=object)
+    return np.asarray(model.class_table_.columns(take_sets(y)[0], allow_missing=True)[k].values, dtype=object)

@@ -117,7 +117,7 @@ def _enumerate(joint: JointDistribution, codes: Codes, rows: Codes, free: Codes)
     impossible = np.isneginf(total[:, 0])
     if impossible.any():  # without back-off, known states may have probability zero: any possible way is as good
         open_ways = np.ones(posterior[impossible].shape)
-        for j, k in enumerate(free):
+        for j, k in enumerate(free.tolist()):
             open_ways *= _possible(joint, k, rows[impossible])[:, ways[:, j]]
         posterior[impossible] = open_ways / open_ways.sum(axis=1, keepdims=True)
     kept = (posterior >= MIN_PROBABILITY) | (posterior == posterior.max(axis=1, keepdims=True))
@@ -136,8 +136,8 @@ def _draw(joint: JointDistribution, codes: Codes, rows: Codes, n_draws: int) -> 
     likely = np.flatnonzero(~np.isneginf(log_prob))
     if len(likely):
         drawn[likely] = joint.rows(rows[likely]).given_codes(evidence[likely]).sample_codes(n_draws, random)
-    for row in np.flatnonzero(np.isneginf(log_prob)):  # as in `_enumerate`
-        for k in np.flatnonzero(evidence[row] == NO_EVIDENCE):
+    for row in np.flatnonzero(np.isneginf(log_prob)).tolist():  # as in `_enumerate`
+        for k in np.flatnonzero(evidence[row] == NO_EVIDENCE).tolist():
             states = np.flatnonzero(_possible(joint, k, rows[[row]])[0])
             drawn[row, :, k] = random.choice(states, n_draws)
     index = np.repeat(rows, n_draws)
@@ -146,6 +146,5 @@ def _draw(joint: JointDistribution, codes: Codes, rows: Codes, n_draws: int) -> 
 
 def _possible(joint: JointDistribution, k: int, rows: Codes) -> Marks:
     """Return which states of a class variable the rows may have."""
-    if joint.possible is None or joint.possible[k] is None:
-        return np.ones((len(rows), joint.class_table.sizes[k]), dtype=bool)
-    return joint.possible[k][rows]
+    own = None if joint.possible is None else joint.possible[k]
+    return np.ones((len(rows), joint.class_table.sizes[k]), dtype=bool) if own is None else own[rows]

@@ -7,7 +7,7 @@ A subclass learns from numbers and codes (`_learn`) and returns the distribution
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
@@ -31,7 +31,7 @@ from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
 from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.frequencies import Frequencies
-from pmdc.table.rows import TrainingRows, read_weights
+from pmdc.table.rows import TrainingRows, read_cell_weights, read_weights, take_possible
 
 if TYPE_CHECKING:
     import networkx
@@ -122,10 +122,13 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, cell_weight: Any = None) -> Any:
         before = dict(self.__dict__)
         try:
             started = now()
-            rows = self._read_training(X, y, sample_weight)
+            rows = self._read_training(X, y, sample_weight, cell_weight)
             self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
@@ -134,7 +137,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             self.__dict__.update(before)
             raise
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, cell_weight: Any = None) -> TrainingRows:
         """Check the parameters and read the rows of positive weight."""
         self._check_parameters()
         owner = type(self).__name__
@@ -149,7 +152,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
                 "Weights that are not counts should be rescaled to mean 1."
             )
         missing: Literal["raise", "mark"] = "mark" if self._learns_from_gaps() else "raise"
-        self.class_table_, codes = ClassTable.fit_encode(y, owner, kept, missing)
+        self.class_table_, codes, possible = ClassTable.fit_weak(y, owner, kept, missing)
         warn_misspelt(self.class_table_, codes[kept])
         if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
             resolve(self.loss).check(self.class_table_)
@@ -158,16 +161,24 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         self.classes_ = (
             self.class_table_.states[0] if self.class_table_.one_dimensional else list(self.class_table_.states)
         )
+        cells = None if cell_weight is None else read_cell_weights(cell_weight, codes.shape)
+        if cells is not None:
+            if missing == "raise" and not cells[kept].all():
+                raise ValueError("cell_weight is 0 for some cells, which missing_labels='error' does not allow.")
+            codes = np.where(cells > 0, codes, MISSING)
+            cells = np.where(codes >= 0, cells, 1.0)[kept]
         return TrainingRows(
             self.feature_table_.encode(columns).rows(kept),
             codes[kept],
             self.class_table_.sizes,
             tuple(len(states) for states in self.feature_table_.states),
             weights[kept],
-            weighted=sample_weight is not None,
+            weighted=sample_weight is not None or cells is not None,
             origin=np.flatnonzero(kept),
             n_table=len(kept),
             known=None if (codes[kept] >= 0).all() else codes[kept] >= 0,
+            possible=take_possible(possible, kept),
+            cell_weights=None if cells is None or (cells == 1).all() else cells,
         )
 
     def predict(self, X: Any, loss: LossLike | None = None, given: Any = None) -> Any:
@@ -555,15 +566,24 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
 
     def _chunk_distributions(
-        self, features: Features, evidence: Codes | None, whole: bool = False
+        self,
+        features: Features,
+        evidence: Codes | None,
+        whole: bool = False,
+        possible: Sequence[Marks | None] | None = None,
     ) -> Iterator[BaseDistribution]:
-        """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch."""
+        """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch.
+
+        They are those given the evidence, codes of known states, and the states that are possible.
+        """
         start = 0
         for chunk in [features] if whole else self._chunks(features):
             part = self._distribution(chunk)
+            rows = slice(start, start + len(chunk))
             if evidence is not None:
                 try:
-                    part = part.given_codes(evidence[start : start + len(chunk)])
+                    part = part if possible is None else part.restricted(take_possible(possible, rows) or ())
+                    part = part.given_codes(evidence[rows])
                 except ImpossibleEvidenceError as error:
                     raise ImpossibleEvidenceError(start + error.row, error.why) from None
             start += len(chunk)

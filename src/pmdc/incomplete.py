@@ -119,9 +119,7 @@ def learn_incomplete(model: GBNC, rows: TrainingRows, deadline: Deadline) -> tup
     folds = read_folds(cv, rows, whole_rows=True)  # the same folds in every round
     fixed = [(rows.origin[folds.rows[seen]], rows.origin[folds.rows[held]]) for seen, held in folds.pairs]
     weighable = all(one is None or has_fit_parameter(one, "sample_weight") for one in settings.estimators)
-    em = _StructuralEM(
-        rows, replace(settings, cv=fixed), model, blocks, stage2, None if weighable else N_IMPUTATIONS
-    )
+    em = _StructuralEM(rows, replace(settings, cv=fixed), model, blocks, stage2, None if weighable else N_IMPUTATIONS)
     learned, result = em.run()
     return (blocks, settings, learned), result
 

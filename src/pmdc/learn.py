@@ -208,9 +208,7 @@ def learn_given_experts(
     )
 
 
-def fit_again(
-    learned: LearnedNetwork, rows: TrainingRows, settings: Settings, stage2: Stage2 | None
-) -> LearnedNetwork:
+def fit_again(learned: LearnedNetwork, rows: TrainingRows, settings: Settings, stage2: Stage2 | None) -> LearnedNetwork:
     """Fit the local models of a learned network, without experts given the parents, again on other rows."""
     experts = None if stage2 is None else stage2.experts
     learners = _learners(rows, settings, experts)

@@ -108,4 +108,4 @@ def _promising(own: ExpertFits, candidate: Candidate, base: Floats) -> bool:
     z = log_features(candidate.proba[rows], 100.0)
     log_p = (z - log_sum_exp(z))[np.arange(len(rows)), own.data.codes[rows, candidate.targets[0]]]
     mixed = np.logaddexp(base[rows], log_p) - math.log(2.0)
-    return bool(own.rows.weights[rows] @ (mixed - base[rows]) > 0)
+    return bool(own.rows.weights_of(candidate.targets[0])[rows] @ (mixed - base[rows]) > 0)

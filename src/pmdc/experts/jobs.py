@@ -39,6 +39,14 @@ class ExpertData:
     fold: Codes
     known: Marks | None = None
     nan: Floats | None = None
+    cell_weights: Floats | None = None
+
+    def weights_of(self, targets: tuple[int, ...]) -> Floats | None:
+        """Return the weights of the rows; with weights of cells, of a single class variable."""
+        if self.cell_weights is None or self.weights is None:
+            return self.weights
+        assert len(targets) == 1
+        return self.weights * self.cell_weights[:, targets[0]]
 
     def rows(self, targets: tuple[int, ...]) -> Marks:
         """Return the rows in which some of these class variables are known."""
@@ -100,7 +108,8 @@ def expert_folds(rows: TrainingRows, n_folds: int) -> Codes:
 def fit_member(job: Job, data: ExpertData) -> Member:
     """Fit a recipe without the rows of one fold, on the states that are known."""
     kept = (data.fold != job.fold) & data.rows(job.targets)
-    weights = None if data.weights is None else data.weights[kept]
+    weights = data.weights_of(job.targets)
+    weights = None if weights is None else weights[kept]
     sizes = tuple(data.sizes[k] for k in job.targets)
     return job.recipe.fit(
         Sample(data.inputs(job.recipe)[kept], data.states(job.targets)[kept], sizes, weights, job.seed)

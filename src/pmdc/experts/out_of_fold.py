@@ -136,7 +136,7 @@ class ExpertFits:
         weights = rows.weights if rows.weighted else None
         fold = expert_folds(rows, n_folds) if fold is None else fold
         nan = None if rows.features.missing is None else Indicators(rows.feature_sizes, nan=True)(rows.features)
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan, rows.cell_weights)
         return cls(data, rows, prepare, recipes, n_folds, seed, parallel)
 
     def beside(self, columns: Floats, salt: tuple[int, ...]) -> ExpertFits:
@@ -149,7 +149,7 @@ class ExpertFits:
         X, raw, fold = old.X[index], old.raw[index], old.fold[index]
         weights = rows.weights if rows.weighted else None
         nan = None if old.nan is None else old.nan[index]
-        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan)
+        data = ExpertData(X, raw, rows.classes, rows.class_sizes, weights, fold, rows.known, nan, rows.cell_weights)
         return replace(self, data=data, rows=rows)
 
     def knowing(self, child: int, parents: Sequence[int]) -> ExpertFits:
@@ -240,7 +240,8 @@ class ExpertFits:
                 found.setdefault(recipe, []).append(k)
         out: list[tuple[Recipe, tuple[int, ...]]] = []
         for recipe, targets in found.items():
-            out += [(recipe, tuple(targets))] if recipe.together else [(recipe, (k,)) for k in targets]
+            together = recipe.together and self.data.cell_weights is None
+            out += [(recipe, tuple(targets))] if together else [(recipe, (k,)) for k in targets]
         return out
 
     def _empty(self, targets: Sequence[int]) -> Floats:
@@ -307,7 +308,7 @@ class ExpertFits:
 
     def _log_likelihood(self, scores: Floats, k: int, done: Any) -> float:
         """Return the log-likelihood of scores with the best of a few temperatures."""
-        y, w = self.data.codes[done, k], self.rows.weights[done]
+        y, w = self.data.codes[done, k], self.rows.weights_of(k)[done]
         values = []
         for weight in (0.3, 0.5, 0.7, 1.0, 1.4, 2.0):
             S = weight * scores
@@ -326,7 +327,7 @@ class ExpertFits:
         paths = []
         for f, member in members.items():
             held = (fold == f) & self.known(k)
-            paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights[held]))
+            paths.append(member.path(self.data.X[held], self.data.codes[held, k], self.rows.weights_of(k)[held]))
         candidate.n_iterations = int(np.argmax(np.sum(paths, axis=0))) + 1
         for f, member in members.items():
             held = fold == f
@@ -348,7 +349,7 @@ class ExpertFits:
                 break
             picked.remove(top)
             best = max(best, self._total(k, without[top]))
-        n = float(self.rows.weights[self.known(k)].sum())
+        n = float(self.rows.weights_of(k)[self.known(k)].sum())
         scores = [
             ExpertScore(c.recipe.name, -self._total(k, held) / n, i in picked)
             for i, (c, held) in enumerate(zip(own, alone, strict=True))
@@ -370,11 +371,11 @@ class ExpertFits:
     def _held_out(self, k: int, features: Sequence[Floats]) -> Floats:
         """Return the leave-one-out log-probabilities of the conditional logit on these features, of known states."""
         known = self.known(k)
-        learner = ConditionalLogitLearner(np.hstack(features)[known], self.rows.weights[known], C=1.0)
+        learner = ConditionalLogitLearner(np.hstack(features)[known], self.rows.weights_of(k)[known], C=1.0)
         return learner.leave_one_out(root_task(k, self.data.codes[known, k], self.data.sizes[k]))
 
     def _total(self, k: int, held_out: Floats) -> float:
-        return float(self.rows.weights[self.known(k)] @ held_out)
+        return float(self.rows.weights_of(k)[self.known(k)] @ held_out)
 
     # Result --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from pmdc._support.arrays import Array, Codes, Floats
+from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_count
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError, read_evidence, variable_number
 from pmdc.table.columns import MISSING, UNKNOWN
@@ -150,6 +150,13 @@ class BaseDistribution(ABC):
     def given_codes(self, evidence: Codes) -> BaseDistribution:
         """Return the distribution given known states, codes of shape (n_rows, K); -1 is unknown."""
         return self.enumerate().given_codes(evidence)
+
+    def restricted(self, possible: Sequence[Marks | None]) -> BaseDistribution:
+        """Return the distribution given that states are among the possible ones.
+
+        `possible` has for each class variable an array of shape (n_rows, n_states), or None if all states are possible.
+        """
+        return self.enumerate().restricted(possible)
 
     def rows(self, rows: slice | Codes) -> BaseDistribution:
         """Return the distribution of some of the rows."""

@@ -206,10 +206,7 @@ class JointDistribution(BaseDistribution):
             if own is not None:
                 shape = (len(self), *(1,) * len(self.parents[k]), own.shape[1])
                 tables[k] = np.where(own.reshape(shape), tables[k], -np.inf)
-                if self.possible is not None and self.possible[k] is not None:
-                    own &= self.possible[k]
-        old = self.possible or [None] * len(tables)
-        both = [new if new is not None else known for new, known in zip(possible, old, strict=True)]
+        both = possible if self.possible is None else list(map(_both, self.possible, possible))
         tree = self.junction_tree.unnormalised()
         return JointDistribution(self.class_table, self.parents, tables, tree, self.evidence, both)
 
@@ -295,6 +292,13 @@ class JointDistribution(BaseDistribution):
                 "A distribution with evidence has no conditional tables. Use the distribution before `given`; another "
                 "tool can be given the evidence itself."
             )
+
+
+def _both(one: Marks | None, other: Marks | None) -> Marks | None:
+    """Return the states that are possible for two reasons."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
 
 
 def _check_parents(parents: Sequence[tuple[int, ...]], n_variables: int) -> None:

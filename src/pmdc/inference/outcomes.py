@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc.inference.base import BaseDistribution, ClassTable, contradicts, merge_evidence
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
 from pmdc.inference.junction_tree import TOTAL_TOLERANCE
@@ -205,6 +205,19 @@ class OutcomeDistribution(BaseDistribution):
         """Return log_p and the log of rest without the outcomes that contradict the known states, not normalised."""
         space = _Space.of(self.class_table.sizes, self.outcomes, known, len(self))
         return np.where(space.agree, self.log_p, -np.inf), self._log_each + space.log_unlisted
+
+    def restricted(self, possible: Sequence[Marks | None]) -> OutcomeDistribution:
+        every = self.enumerate()
+        log_p = every.log_p.copy()
+        for states, own in zip(every.outcomes.T, possible, strict=True):
+            if own is not None:
+                log_p[~own[:, states]] = -np.inf
+        log_total = np.asarray(logsumexp(log_p, axis=1))
+        if np.isneginf(log_total).any():
+            raise ImpossibleEvidenceError(int(np.argmin(log_total)))
+        return OutcomeDistribution(
+            self.class_table, every.outcomes, log_p - log_total[:, None], np.zeros(len(self)), self.evidence
+        )
 
     def rows(self, rows: slice | Codes) -> OutcomeDistribution:
         evidence = None if self.evidence is None else self.evidence[rows]

@@ -73,14 +73,14 @@ class CrossValidation:
         self, fitter: Fitter, learner: LocalLearner, child: int, family: Family, start: Start | None
     ) -> tuple[HeldOutRows, Start | None]:
         local, own = fitter.local(child, family, learner), None
-        folds = self.folds.of(local.index)
+        folds = self.folds.of(local.kept)
         if not len(local.task.codes):
             return _spread(local, np.zeros(0), np.zeros(0)), None
         if folds.fold is not None and isinstance(local.learner, CrossValidated):
             log_proba, own = local.learner.cross_validate(local.task, folds.fold, start)
             weight = _weight_outside(local, folds.fold, len(folds.pairs))
         else:
-            codes = fitter.codes if local.index is None else fitter.codes[local.index]
+            codes = fitter.codes if local.kept is None else fitter.codes[local.kept]
             log_proba, weight = _one_by_one(fitter, local, family, codes, folds)
         return _spread(local, log_proba, weight), own
 
@@ -99,9 +99,7 @@ def _weight_outside(local: LocalFit, fold: Codes, n_folds: int) -> Floats:
     return np.asarray(np.where(others, weight, 0.0), dtype=float)
 
 
-def _one_by_one(
-    fitter: Fitter, local: LocalFit, family: Family, codes: Codes, folds: Folds
-) -> tuple[Floats, Floats]:
+def _one_by_one(fitter: Fitter, local: LocalFit, family: Family, codes: Codes, folds: Folds) -> tuple[Floats, Floats]:
     """Fit the models without each fold in turn."""
     child, learner = local.task.child, local.learner
     log_proba, weight = np.full(len(codes), -np.inf), np.zeros(len(codes))

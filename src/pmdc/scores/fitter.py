@@ -25,7 +25,7 @@ class LocalFit(NamedTuple):
     task : LocalTask
     learner : LocalLearner
         On the rows of the task.
-    index : array of shape (m,) or None
+    kept : array of shape (m,) or None
         The rows of the task, if they are not all rows: without those in which a state of the family is missing, and
         with one row for all completions of a row that agree in the family.
     place : array of shape (n,)
@@ -34,12 +34,12 @@ class LocalFit(NamedTuple):
 
     task: LocalTask
     learner: LocalLearner
-    index: Codes | None = None
+    kept: Codes | None = None
     place: Any = None
 
     def spread(self, values: Floats, otherwise: float) -> Floats:
         """Return values of the rows of the task for all rows."""
-        if self.index is None:
+        if self.kept is None:
             return values
         if not len(values):
             return np.full(len(self.place), otherwise)
@@ -115,29 +115,30 @@ class Fitter:
     def local(self, child: int, family: Family, learner: LocalLearner | None = None) -> LocalFit:
         """Return the data of a family and its learner, by default the one with the chosen C."""
         learner = self.learner_of(child, family) if learner is None else learner
-        index, place = self._rows(child, family)
-        if index is None:
+        rows = self._rows(child, family)
+        if rows is None:
             return LocalFit(local_task(child, family, self.codes, self.sizes), learner)
+        kept, place = rows
         used = place >= 0
-        weights = np.bincount(place[used], learner.sample_weight[used], len(index))
-        task = local_task(child, family, self.codes[index], self.sizes)
-        return LocalFit(task, learner.on(index, weights), index, place)
+        weights: Floats = np.bincount(place[used], learner.sample_weight[used], len(kept)).astype(float)
+        task = local_task(child, family, self.codes[kept], self.sizes)
+        return LocalFit(task, learner.on(kept, weights), kept, place)
 
-    def _rows(self, child: int, family: Family) -> tuple[Codes | None, Codes]:
+    def _rows(self, child: int, family: Family) -> tuple[Codes, Codes] | None:
         """Return the rows that a family is fitted on and the place of each row among them; None if it is all rows."""
         variables = (child, *family.classes(self.n_classes))
-        complete = (self.codes[:, variables] >= 0).all(axis=1) if self.has_gaps else np.ones(len(self.codes), bool)
         if self._owner is None:
-            if complete.all():
-                return None, complete
+            complete = (self.codes[:, variables] >= 0).all(axis=1)
+            if not self.has_gaps or complete.all():
+                return None
             return np.flatnonzero(complete), np.where(complete, np.cumsum(complete) - 1, -1)
         number = self._owner
         if math.prod(self.sizes[v] for v in variables) >= np.iinfo(np.int64).max // (1 + len(number)):
-            return None, complete
+            return None
         for v in variables:  # copies of a row that agree in these variables are one row
             number = number * self.sizes[v] + self.codes[:, v]
-        _, index, place = np.unique(number, return_index=True, return_inverse=True)
-        return (None, place) if len(index) == len(number) else (index, place)
+        _, kept, place = np.unique(number, return_index=True, return_inverse=True)
+        return None if len(kept) == len(number) else (kept, place)
 
     def unknown(self, child: int, family: Family) -> tuple[Marks, list[tuple[tuple[int, ...], Codes]]]:
         """Return the rows without the class variable, and those in which only parents are missing, by these parents."""

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from pmdc._support.arrays import Array, Codes
+from pmdc._support.arrays import Array, Codes, Marks
 from pmdc._support.checks import shorten
 from pmdc._support.spelling import misspellings
 from pmdc._support.warn import warn_user
@@ -26,9 +26,11 @@ from pmdc.table.columns import (
     refuse_missing,
     series_column,
     show,
+    sort_states,
     unmask,
 )
 from pmdc.table.features import FeatureTable
+from pmdc.table.weak_labels import WeakCell, check_sets, possible_states, refuse_sets, show_set, take_sets
 
 
 class ClassTable:
@@ -88,25 +90,50 @@ class ClassTable:
         ``kept`` marks the rows to learn from (by default all); a state that occurs only in other rows has code -1. A
         missing value is an error, or gets code -2 with ``missing="mark"``.
         """
-        columns, one_dimensional = _read_classes(Y, owner, missing == "mark")
+        table, codes, _ = cls.fit_weak(Y, owner, kept, missing)
+        return table, codes
+
+    @classmethod
+    def fit_weak(
+        cls,
+        Y: Any,
+        owner: str = "ClassTable",
+        kept: npt.NDArray[np.bool_] | None = None,
+        missing: Literal["raise", "mark"] = "raise",
+    ) -> tuple[ClassTable, Codes, list[Marks | None] | None]:
+        """Do the same for a table whose cells may be sets of possible states (weak labels).
+
+        Such a cell gets code -2. The third result has for each class variable the states that each row may have, None
+        if there are no sets; it is None if no class variable has any. Without ``missing="mark"`` sets are an error.
+        """
+        Y, cells = take_sets(Y)
+        columns, one_dimensional = _read_classes(Y, owner, missing == "mark" or bool(cells))
         if kept is not None and len(kept) != len(columns[0].values):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
                 f"X has {len(kept)} rows, Y has {len(columns[0].values)}."
             )
+        names = [column.name for column in columns]
+        check_sets(cells, names)
+        if missing == "raise":
+            refuse_sets(cells, names, owner)
         for column in columns:
             _refuse_continuous(column)
-        states = [column_states(column, kept) for column in columns]
+        cells = [cell for cell in cells if kept is None or kept[cell.row]]
+        states = [
+            _with_others(column_states(column, kept), [cell.states for cell in cells if cell.column == k])
+            for k, column in enumerate(columns)
+        ]
         codes = _encode_columns(columns, states, missing)
-        _refuse_all_missing(columns, codes if kept is None else codes[kept])
-        names = [column.name for column in columns]
+        _refuse_all_missing(columns, codes if kept is None else codes[kept], {cell.column for cell in cells})
+        possible = possible_states(cells, states, codes)
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             frame_states = _frame_states(frame, columns, states, codes)
-            return cls(names, list(frame.columns), states, False, None, frame_states), codes
+            return cls(names, list(frame.columns), states, False, None, frame_states), codes, possible
         given = [Y.name] if isinstance(getattr(Y, "name", None), str) and Y.name else None
         dtype = Y.dtype if isinstance(Y, np.ndarray) else _common_dtype(states)
-        return cls(names, given, states, one_dimensional, dtype, None), codes
+        return cls(names, given, states, one_dimensional, dtype, None), codes, possible
 
     def encode(
         self, Y: Any, unknown: Literal["raise", "mark"] = "raise", missing: Literal["raise", "mark"] = "raise"
@@ -125,6 +152,31 @@ class ClassTable:
                 f"{shorten([str(s) for s in self.states[k]])}."
             )
         return codes
+
+    def encode_weak(
+        self, Y: Any, unknown: Literal["raise", "mark"] = "raise"
+    ) -> tuple[Codes, list[Marks | None] | None]:
+        """Do the same for a table with missing values (code -2), whose cells may be sets of possible states.
+
+        The second result is as the third of `fit_weak`. A set without any known state is an error, or treated as
+        missing with ``unknown="mark"``.
+        """
+        Y, cells = take_sets(Y)
+        codes = self.encode(Y, unknown, "mark")
+        place = {column: k for k, column in enumerate(self._order(Y))}
+        cells = [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
+        check_sets(cells, self.names)
+        listed = [set(states.tolist()) for states in self.states]
+        strange = [cell for cell in cells if not cell.states & listed[cell.column]]
+        if unknown == "mark":
+            cells = [cell for cell in cells if cell not in strange]
+        else:
+            for row, k, states in strange:
+                raise ValueError(
+                    f"Y, column {self.names[k]!r}, row {row}: none of {show_set(states)} is among the states "
+                    f"{shorten([str(s) for s in self.states[k]])}."
+                )
+        return codes, possible_states(cells, self.states, codes)
 
     def unknown_states(self, Y: Any) -> dict[str, list[Any]]:
         """Return, by class variable, the states in a table that were not seen in `fit`."""
@@ -232,9 +284,18 @@ def _refuse_continuous(column: Column) -> None:
             )
 
 
-def _refuse_all_missing(columns: Sequence[Column], codes: Codes) -> None:
-    for column, gone in zip(columns, (codes == MISSING).all(axis=0), strict=True):
-        if gone:
+def _with_others(states: Array, sets: Sequence[frozenset[Any]]) -> Array:
+    """Return the states with those that only sets contain."""
+    more = set().union(*sets) - set(states.tolist())
+    if not more:
+        return states
+    every = sort_states([*states.tolist(), *more])
+    return as_objects(every) if states.dtype.kind == "O" else np.array(every)
+
+
+def _refuse_all_missing(columns: Sequence[Column], codes: Codes, with_sets: set[int]) -> None:
+    for k, (column, gone) in enumerate(zip(columns, (codes == MISSING).all(axis=0), strict=True)):
+        if gone and k not in with_sets:
             raise ValueError(
                 f"Y, column {column.name!r} has no known state, so nothing can be learned about it: drop the column."
             )
@@ -275,6 +336,8 @@ def _frame_states(
         else:
             found, first = np.unique(coded, return_index=True)
             values = series[first[found >= 0].tolist()]
+            if len(values) < len(known):  # some states occur in sets only
+                values = nw.new_series(series.name, known.tolist(), backend=frame.implementation)
         native.append(nw.maybe_reset_index(values).to_native())
     return native
 

@@ -353,12 +353,17 @@ def column_states(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> 
         return np.array(column.declared) if kinds == {"number"} else as_objects(column.declared)
     observed = list(compress(column.factors.levels, observed_levels(column, kept)))
     observed = [level for level in observed if not _is_missing(level)]
-    try:
-        observed.sort()
-    except TypeError:  # states of several types have no natural order
-        observed.sort(key=lambda state: (type(state).__name__, str(state)))
+    observed = sort_states(observed)
     dtype = column.values.dtype
     return as_objects(observed) if dtype.kind == "O" else np.array(observed, dtype=dtype)
+
+
+def sort_states(states: Sequence[Any]) -> list[Any]:
+    """Return states in their natural order; those of several types by type."""
+    try:
+        return sorted(states)
+    except TypeError:
+        return sorted(states, key=lambda state: (type(state).__name__, str(state)))
 
 
 def observed_levels(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> list[bool]:

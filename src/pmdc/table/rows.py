@@ -80,11 +80,8 @@ class TrainingRows:
     def informative(self) -> Marks:
         """Which rows say something about their states."""
         assert self.known is not None
-        marks = self.known.any(axis=1)
-        for own in self.possible or ():
-            if own is not None:
-                marks |= ~own.all(axis=1)
-        return marks
+        told = [self.known.any(axis=1), *(~own.all(axis=1) for own in self.possible or () if own is not None)]
+        return np.logical_or.reduce(told)
 
     @property
     def n_classes(self) -> int:

@@ -1,0 +1,135 @@
+"""Weak labels: cells of a table of class variables that are a set of possible states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from pmdc._support.arrays import Array, Codes, Marks
+from pmdc._support.checks import shorten
+from pmdc.table.columns import as_objects, is_missing, show
+
+
+class WeakCell(NamedTuple):
+    """A cell that is a set of states: its row, its column, and the set."""
+
+    row: int
+    column: int
+    states: frozenset[Any]
+
+
+def take_sets(Y: Any) -> tuple[Any, list[WeakCell]]:
+    """Return a table in which cells that are sets of states are missing, and these cells.
+
+    A set of one state is that state.
+    """
+    frame = nw.from_native(Y, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _from_frame(Y, frame)
+    series = nw.from_native(Y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        values, cells = _from_column(series.to_list(), 0) if series.dtype == nw.Object else (None, [])
+        return (Y, []) if values is None or not cells else (_new_series(Y, series, values), cells)
+    if isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim in (1, 2):
+        matrix, cells = Y.copy(), []
+        for k, column in enumerate(matrix.reshape(len(matrix), -1).T):
+            values, own = _from_column(column.tolist(), k)
+            if own:
+                matrix.reshape(len(matrix), -1)[:, k] = as_objects(values)
+                cells += own
+        return (matrix, cells) if cells else (Y, [])
+    if isinstance(Y, (list, tuple)):
+        return _from_list(Y)
+    return Y, []
+
+
+def _from_frame(Y: Any, frame: nw.DataFrame[Any]) -> tuple[Any, list[WeakCell]]:
+    cells, changed = [], {}
+    for k, series in enumerate(frame.iter_columns()):
+        if series.dtype == nw.Object or (series.implementation.is_pandas_like() and series.to_native().dtype == object):
+            values, own = _from_column(series.to_list(), k)
+            if own:
+                changed[series.name] = _new_series(series.to_native(), series, values)
+                cells += own
+    if not cells:
+        return Y, []
+    if frame.implementation.is_pandas_like():
+        return Y.assign(**changed), cells
+    return frame.with_columns(*(nw.from_native(own, series_only=True) for own in changed.values())).to_native(), cells
+
+
+def _new_series(native: Any, series: nw.Series[Any], values: list[Any]) -> Any:
+    if series.implementation.is_pandas_like():
+        return type(native)(as_objects(values), index=native.index, name=native.name, dtype=object)
+    return nw.new_series(series.name, values, backend=series.implementation).to_native()
+
+
+def _from_list(Y: Sequence[Any]) -> tuple[Any, list[WeakCell]]:
+    if not any(isinstance(row, (list, tuple)) for row in Y):
+        values, cells = _from_column(list(Y), 0)
+        return (values, cells) if cells else (Y, [])
+    rows, cells = [], []
+    for number, row in enumerate(Y):
+        values, own = _from_column(list(row), 0) if isinstance(row, (list, tuple)) else (row, [])
+        cells += [WeakCell(number, cell.row, cell.states) for cell in own]
+        rows.append(values)
+    return (rows, cells) if cells else (Y, [])
+
+
+def _from_column(values: list[Any], k: int) -> tuple[list[Any], list[WeakCell]]:
+    kinds = set(map(type, values))
+    if not any(issubclass(kind, (set, frozenset)) for kind in kinds):
+        return values, []
+    out, cells = list(values), []
+    for row, value in enumerate(values):
+        if isinstance(value, (set, frozenset)):
+            out[row] = next(iter(value)) if len(value) == 1 else None
+            if len(value) != 1:
+                cells.append(WeakCell(row, k, frozenset(value)))
+    return out, cells
+
+
+def check_sets(cells: Iterable[WeakCell], names: Sequence[str]) -> None:
+    """Raise an error for sets that are empty or contain a missing value."""
+    for row, column, states in cells:
+        where = f"Y, column {names[column]!r}, row {row}"
+        if not states:
+            raise ValueError(
+                f"{where} is an empty set: no state is possible there. Give the possible states, or None if nothing "
+                "is known."
+            )
+        if is_missing(as_objects(list(states))).any():
+            raise ValueError(f"{where} is {show_set(states)}, which contains a missing value: leave it out.")
+
+
+def refuse_sets(cells: Sequence[WeakCell], names: Sequence[str], owner: str) -> None:
+    """Raise an error for sets of states where single states are needed."""
+    if cells:
+        row, column, states = cells[0]
+        raise ValueError(
+            f"Y, column {names[column]!r}, row {row} is a set of possible states, {show_set(states)}, but {owner} "
+            "needs single states: give one state, or leave the row out. GBNC learns from sets (missing_labels='em')."
+        )
+
+
+def possible_states(cells: Sequence[WeakCell], states: Sequence[Array], codes: Codes) -> list[Marks | None] | None:
+    """Return which states the cells may have, (n, n_states) for each class variable with sets; None without any."""
+    if not cells:
+        return None
+    index = [{state: i for i, state in enumerate(known.tolist())} for known in states]
+    out: list[Marks | None] = [None] * len(states)
+    for row, k, allowed in cells:
+        marks = out[k]
+        if marks is None:
+            marks = out[k] = np.ones((len(codes), len(states[k])), dtype=bool)
+        marks[row] = False
+        marks[row, [index[k][state] for state in allowed if state in index[k]]] = True
+    return out
+
+
+def show_set(states: Iterable[Any]) -> str:
+    """Return a set of states for a message."""
+    return "{" + shorten(sorted(map(show, states))) + "}"
