@@ -57,7 +57,7 @@ Missing = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with missing values.", rich_help_panel=_READING)
+    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with any missing value.", rich_help_panel=_READING)
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
@@ -169,6 +169,25 @@ def fit(
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="Maximum number of parent sets.", rich_help_panel=_LEARNING),
     ] = None,
+    missing_labels: Annotated[
+        Literal["em", "available", "drop", "error"],
+        typer.Option(
+            metavar="NAME",
+            help="Rows with missing states of class variables: em (complete them by their probabilities), available "
+            "(learn each class variable from the rows in which it and its parents are known), drop (leave them out) or "
+            "error (refuse them).",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = "em",
+    use_unlabelled: Annotated[
+        bool,
+        typer.Option(
+            "--use-unlabelled",
+            metavar="",
+            help="Learn from rows without any known state, too, with --missing-labels em.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -190,6 +209,15 @@ def fit(
     missing: Missing = None,
     drop_missing: DropMissing = False,
     sheet: Sheet = None,
+    alternatives: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="Separates the possible states in cells of class variables of which only these are known: with '|', "
+            "red|blue means red or blue.",
+            rich_help_panel=_READING,
+        ),
+    ] = None,
     date_order: Annotated[
         Literal["dmy", "mdy"] | None,
         typer.Option(
@@ -209,7 +237,17 @@ def fit(
         table,
         _format(delimiter, decimal, encoding, missing, sheet),
         Settings(
-            Choices(classes, discrete or [], continuous or [], ignore or [], drop_missing, date_order),
+            Choices(
+                classes,
+                discrete or [],
+                continuous or [],
+                ignore or [],
+                drop_missing,
+                date_order,
+                missing_labels,
+                use_unlabelled,
+                alternatives,
+            ),
             estimator,
             criterion,
             max_parents,
