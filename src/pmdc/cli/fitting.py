@@ -16,7 +16,7 @@ from pmdc.cli.findings import show_findings, structure_json
 from pmdc.cli.gaps import gap_hints
 from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
-from pmdc.cli.targets import certain_states, check_alternatives, unlabelled_rows
+from pmdc.cli.targets import certain_states, check_alternatives, has_alternatives, unlabelled_rows
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
 if TYPE_CHECKING:
@@ -185,6 +185,19 @@ def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
     return np.setdiff1d(np.arange(len(training.X)), test), test
 
 
+def _without_arcs(settings: Settings, Y: Any) -> Settings:
+    """Return the settings of independent models, each learned from the rows in which its class variable is known.
+
+    Completed rows would tell such a model nothing, except for alternatives.
+    """
+    from pmdc.incomplete import MISSING_LABELS
+
+    columns = settings.columns
+    if columns.missing_labels == "em" and "available" in MISSING_LABELS and not has_alternatives(Y):
+        columns = replace(columns, missing_labels="available", use_unlabelled=False)
+    return replace(settings, max_parents=0, columns=columns)
+
+
 def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> LossReport:
     X, Y = training.X.iloc[train], training.Y.iloc[train]
     with screen.progress("fitting for the test") as bar, work():
@@ -203,7 +216,7 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
             independent = None
             if has_class_arcs(model):
                 with phases_of("test without arcs"):
-                    independent = _fit(X, Y, replace(settings, max_parents=0), bar)
+                    independent = _fit(X, Y, _without_arcs(settings, Y), bar)
             tell_phase("testing")
             return report_losses(model, training.X.iloc[test], certain_states(training.Y.iloc[test]), independent)
 

@@ -208,13 +208,22 @@ def unlabelled_rows(Y: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(Y.isna().all(axis=1))
 
 
+def _is_set(states: Any) -> Any:
+    return states.map(lambda state: isinstance(state, frozenset))
+
+
 def certain_states(Y: Any) -> Any:
     """Return class variables with alternatives as missing."""
     Y = Y.copy()
     for name, states in Y.items():
         if states.dtype == object:
-            Y[name] = states.mask(states.map(lambda state: isinstance(state, frozenset)), None)
+            Y[name] = states.mask(_is_set(states), None)
     return Y
+
+
+def has_alternatives(Y: Any) -> bool:
+    """Return whether a cell of the class variables holds alternatives."""
+    return any(_is_set(states).any() for _, states in Y.items() if states.dtype == object)
 
 
 def _unlabelled_hint(table: TableFile, columns: dict[str, ClassColumn], use_unlabelled: bool) -> list[str]:
