@@ -254,7 +254,7 @@ def test_options_of_predict(pmdc, folder, options, message):
 def test_files_that_are_no_models(pmdc, folder, tmp_path):
     for path, message in [
         (folder / "new.csv", "was not written by pmdc fit"),
-        (folder / "new.csv", "The model comes first: pmdc predict MODEL TABLE."),
+        (folder / "new.csv", "The model comes first, then the table."),
         (folder / "none.skops", "there is no file"),
         (folder, "is a folder"),
     ]:

@@ -12,7 +12,9 @@ from pmdc.table_files import Format, read_table
 from small_survey import survey
 
 FIT = ["--classes", "mood,works", "--estimator", "logistic", "--max-parents", "1"]
-NEW = pytest.mark.skipif("available" not in MISSING_LABELS, reason="GBNC has no weak labels")
+
+no_available = pytest.mark.skipif("available" not in MISSING_LABELS, reason="GBNC has no missing_labels='available'")
+no_sets = pytest.mark.xfail(reason="GBNC.fit does not take sets of states in y", strict=True)
 
 
 def rows_of(text):
@@ -42,7 +44,7 @@ def test_gaps_are_told_and_learned_from(pmdc, table):
     assert "fitted on the 118 rows with a known state" in said
     model = library.load("m.skops")
     assert [states.tolist() for states in model.classes_] == [["bad", "good", "so so"], [0, 1]]
-    assert f"settled after {model.em_.n_rounds} rounds" in " ".join(pmdc("show", "m.skops").out.split())
+    assert f"settled after {model.em_.n_rounds} round" in " ".join(pmdc("show", "m.skops").out.split())
 
 
 def test_gaps_as_json(pmdc, table):
@@ -168,7 +170,7 @@ def test_states_that_look_like_alternatives(pmdc, weak):
     assert "class variable 'mood' holds 'good|' (line 5): one of the alternatives is ''" in done.err
 
 
-@NEW
+@no_sets
 def test_alternatives_are_learned_from(pmdc, weak):
     done = pmdc("fit", weak, *FIT, "-o", "m.skops", "--alternatives", "|", "--test-size", "0.3", "--confidence", "2")
     assert done.code == 0, done.err
@@ -177,7 +179,7 @@ def test_alternatives_are_learned_from(pmdc, weak):
     assert model.em_.n_rounds > 0
 
 
-@NEW
+@no_available
 def test_rows_in_which_a_family_is_known(pmdc, table):
     done = pmdc("fit", "gaps.csv", *FIT, "-o", "m.skops", "--missing-labels", "available", "--test-size", "0.3")
     assert done.code == 0, done.err

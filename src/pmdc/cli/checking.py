@@ -100,14 +100,14 @@ def _prepare(model: Any, jobs: int, Y: Any, table: TableFile) -> None:
 def _ranked(model: Any, X: Any, Y: Any, folds: int, table: TableFile) -> Any:
     """Return the known cells as a table, the most improbable first."""
     found = model.suspicious_cells(X, Y, cv=folds)
-    written = {name: table[name].as_written() for name in Y}
-    states = [str(written[name][row]) for name, row in zip(found.names, found.rows, strict=True)]
+    written = {name: [str(cell) for cell in table[name].as_written()] for name in Y}
+    spelling = {name: dict(zip(Y[name], written[name], strict=True)) for name in Y}
     return require("pandas").DataFrame(
         {
             table.word: table.places[found.rows],
             "class variable": found.names.astype(str),
-            "state": states,
-            "expected": [str(state) for state in found.expected],
+            "state": [written[name][row] for name, row in zip(found.names, found.rows, strict=True)],
+            "expected": [spelling[name][state] for name, state in zip(found.names, found.expected, strict=True)],
             "probability": found.prob,
         }
     )
