@@ -49,7 +49,14 @@ BAD_TABLES = {
         with_column("share", ["5%", "7.5 %"]),
         "column 'share' holds numbers with other characters, '5%'",
     ),
-    "missing class": (changed(9, "mood", "NA"), "class variable 'mood' has 1 missing value(s), line 9"),
+    "no class": (
+        "\n".join([HEADER, *(row.rsplit(",", 1)[0] + "," for row in ROWS)]),
+        "the class variable 'works' has no known state in its 120 rows",
+    ),
+    "one known class": (
+        "\n".join([HEADER, ROWS[0].rsplit(",", 1)[0] + ",", *(row[:-1] + "1" for row in ROWS[1:])]),
+        "the class variable 'works' is '1' in all 119 rows in which it is known (1 are missing)",
+    ),
     "one state": (
         "\n".join([HEADER, *(row[:-1] + "1" for row in ROWS)]),
         "the class variable 'works' is '1' in all 120 rows",
@@ -247,7 +254,7 @@ def test_options_of_predict(pmdc, folder, options, message):
 def test_files_that_are_no_models(pmdc, folder, tmp_path):
     for path, message in [
         (folder / "new.csv", "was not written by pmdc fit"),
-        (folder / "new.csv", "The model comes first: pmdc predict MODEL TABLE."),
+        (folder / "new.csv", "The model comes first, then the table."),
         (folder / "none.skops", "there is no file"),
         (folder, "is a folder"),
     ]:

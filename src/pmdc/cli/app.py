@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from pmdc.table_files import Format
 
 _EPILOG = """\b
-Example, from a table to predictions:
+Example, from a table to predictions, filled gaps and doubtful cells:
   pmdc fit survey.csv --classes vote,party -o survey.skops
   pmdc show survey.skops
-  pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv"""
+  pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv
+  pmdc impute survey.skops survey.csv -o filled.csv
+  pmdc check survey.skops survey.csv"""
 
 app = typer.Typer(
     help="Predict several class variables that depend on each other.\n\n"
@@ -57,7 +59,7 @@ Missing = Annotated[
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with missing values.", rich_help_panel=_READING)
+    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with any missing value.", rich_help_panel=_READING)
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
@@ -169,6 +171,25 @@ def fit(
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="Maximum number of parent sets.", rich_help_panel=_LEARNING),
     ] = None,
+    missing_labels: Annotated[
+        Literal["em", "available", "drop", "error"],
+        typer.Option(
+            metavar="NAME",
+            help="Rows with missing states of class variables: em (complete them by their probabilities), available "
+            "(learn each class variable from the rows in which it and its parents are known), drop (leave them out) or "
+            "error (refuse them).",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = "em",
+    use_unlabelled: Annotated[
+        bool,
+        typer.Option(
+            "--use-unlabelled",
+            metavar="",
+            help="Learn from rows without any known state, too, with --missing-labels em.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -190,6 +211,15 @@ def fit(
     missing: Missing = None,
     drop_missing: DropMissing = False,
     sheet: Sheet = None,
+    alternatives: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="Separates the possible states in cells of class variables of which only these are known: with '|', "
+            "red|blue means red or blue.",
+            rich_help_panel=_READING,
+        ),
+    ] = None,
     date_order: Annotated[
         Literal["dmy", "mdy"] | None,
         typer.Option(
@@ -209,7 +239,17 @@ def fit(
         table,
         _format(delimiter, decimal, encoding, missing, sheet),
         Settings(
-            Choices(classes, discrete or [], continuous or [], ignore or [], drop_missing, date_order),
+            Choices(
+                classes,
+                discrete or [],
+                continuous or [],
+                ignore or [],
+                drop_missing,
+                date_order,
+                missing_labels,
+                use_unlabelled,
+                alternatives,
+            ),
             estimator,
             criterion,
             max_parents,
@@ -392,6 +432,118 @@ def evaluate(
         _format(delimiter, decimal, encoding, missing, sheet),
         plot,
         drop_missing=drop_missing,
+        trust=trust,
+        force=force,
+        quiet=quiet,
+        json=json,
+    )
+
+
+@app.command()
+def impute(
+    model: Model,
+    table: Table,
+    kind: Annotated[
+        Literal["mode", "proba", "sample"],
+        typer.Option(
+            metavar="NAME",
+            help="mode: fill gaps with the most probable completion of each row. proba: leave them, and add the "
+            "probability of each state. sample: several tables, one after the other, each completed at random by the "
+            "probabilities (multiple imputation).",
+        ),
+    ] = "mode",
+    draws: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of tables of --kind sample; 5 by default.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="NUMBER", help="Random seed of --kind sample.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES", help="Columns of the table to copy to the output besides class variables; all by default."
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="CSV, TSV, Parquet or Excel file; - is CSV on the standard output."
+        ),
+    ] = "-",
+    trust: Trust = False,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fill in the missing states of class variables in a table."""
+    from pmdc.cli.imputing import Completion, run
+    from pmdc.cli.running import BadInput
+
+    for flag, value in (("--draws", draws), ("--seed", seed)):
+        if value is not None and kind != "sample":
+            raise BadInput(f"{flag} {value} has an effect only with --kind sample, not {kind}: remove it.")
+    run(
+        model,
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        output,
+        Completion(kind, 5 if draws is None else draws, seed or 0),
+        keep=keep or [],
+        trust=trust,
+        force=force,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def check(
+    model: Model,
+    table: Table,
+    most: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many states to show.")] = 20,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write all known states with their probabilities to a CSV, TSV, Parquet or Excel file; - is CSV on "
+            "the standard output.",
+        ),
+    ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            min=2, metavar="NUMBER", help="Parts of the table; the model is fitted anew without each, in turn."
+        ),
+    ] = 5,
+    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Parallel processes; -1 for all cores.")] = 1,
+    trust: Trust = False,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    sheet: Sheet = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Find states of class variables in a table that look wrong.
+
+    Each known state gets its probability given the features and the other known states of its row, by a model with the
+    settings of MODEL that was fitted on other rows of the table. The most improbable ones are shown.
+    """
+    from pmdc.cli.checking import run
+
+    run(
+        model,
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        output,
+        most=most,
+        folds=folds,
+        jobs=jobs,
         trust=trust,
         force=force,
         quiet=quiet,

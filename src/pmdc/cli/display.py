@@ -125,6 +125,8 @@ def show_kinds(screen: Screen, kinds: Sequence[Kind], n_rows: int, source: str) 
         values = kind.values
         if kind.states:
             values += ": " + _some_states(kind.states)
+            values += f"; {kind.missing} missing" if kind.missing else ""
+            values += f"; {kind.alternatives} with alternatives" if kind.alternatives else ""
         holds = Text(values)
         if kind.note:
             holds.append(f"\n{kind.note}" if kind.states else f"; {kind.note}", style="magenta")

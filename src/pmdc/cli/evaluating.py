@@ -12,7 +12,7 @@ from pmdc.cli.matching import read_features, read_outcomes, require_columns
 from pmdc.cli.models import load_model
 from pmdc.cli.pictures import PICTURES, check_picture, save_figure
 from pmdc.cli.running import work
-from pmdc.cli.verdicts import show_losses, show_variables
+from pmdc.cli.verdicts import ignored_cells, show_losses, show_variables
 from pmdc.table_files import Format, read_table
 
 
@@ -42,17 +42,11 @@ def run(
     Y, more = read_outcomes(used.table, model)
     for warning in [*used.warnings, *more]:
         screen.warn("evaluate", warning)
-    missing = {name: int(count) for name, count in Y.isna().sum().items() if count}
-    if missing:
-        each = ", ".join(f"{name!r} ({count})" for name, count in missing.items())
-        screen.note(
-            "evaluate",
-            f"{sum(missing.values())} missing cell(s) of class variables are ignored: {each}. The subset 0/1 loss uses "
-            f"the {int(Y.notna().all(axis=1).sum())} of {len(Y)} rows that are complete.",
-        )
     with screen.progress("evaluating"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X, column", UserWarning)  # already shown, with line numbers
         report = report_losses(model, used.X, Y)
+    if report.cells_ignored:
+        screen.note("evaluate", ignored_cells(report))
     if plot is not None:
         from pmdc.report import plot_calibration
 
@@ -66,7 +60,6 @@ def run(
                 "model_file": str(path),
                 "table": source,
                 "rows_dropped": dropped,
-                "cells_ignored": missing,
                 **report.as_json(),
             }
         )

@@ -18,6 +18,22 @@ def show_findings(screen: Screen, model: Any) -> None:
     _show_arcs(screen, model)
     screen.print()
     screen.print(f"Details of the graph: {describe_structure(model)}.")
+    if hasattr(model, "em_"):
+        screen.print()
+        screen.print(_rounds(model.em_))
+
+
+def _rounds(em: Any) -> str:
+    """Say how structural EM went."""
+    rounds = f"{em.n_rounds} round{'s' * (em.n_rounds != 1)}"
+    ended = f"settled after {rounds}" if em.converged else f"did not settle in {rounds}; the last network is kept"
+    text = (
+        f"Rows with missing states: structural EM {ended}. The log-likelihood of the known states is "
+        f"{em.log_likelihood[-1]:.6g} nats, by {em.n_completions} completed rows"
+    )
+    if em.pruned >= 0.0005:
+        text += f" (improbable completions, at most {em.pruned:.1%} of the probability of a row, are left out)"
+    return f"{text}."
 
 
 def _show_arcs(screen: Screen, model: Any) -> None:
@@ -110,6 +126,15 @@ def structure_json(model: Any) -> dict[str, Any]:
         "method": structure.method,
         "edges": edges,
     }
+    if hasattr(model, "em_"):
+        em = model.em_
+        document["em"] = {
+            "n_rounds": em.n_rounds,
+            "converged": em.converged,
+            "log_likelihood": list(em.log_likelihood),
+            "n_completions": em.n_completions,
+            "pruned": em.pruned,
+        }
     if consensus is not None:
         shares = consensus.edges(data="confidence")
         document["resamples"] = {

@@ -16,6 +16,7 @@ from pmdc.cli.findings import show_findings, structure_json
 from pmdc.cli.gaps import gap_hints
 from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
+from pmdc.cli.targets import certain_states, check_alternatives, has_alternatives, unlabelled_rows
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
 
     screen = Screen(quiet, data=json)
     _check(source, settings, output, force)
+    check_alternatives(settings.columns.alternatives, settings.columns.missing_labels, format.delimiter)
     table = read_table(source, format)
     for note in table.notes:
         screen.note("fit", note)
@@ -71,7 +73,7 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     if json:
         print_json(_document(model, training, report, output, source))
     else:
-        _report(screen, model, report, output, len(training.X))
+        _report(screen, model, report, output, training)
 
 
 def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
@@ -93,6 +95,10 @@ def _check(source: str, settings: Settings, output: Path, force: bool) -> None:
         raise BadInput(f"{works}: use --criterion cv.")
     if settings.test_size is not None and not 0 < settings.test_size < 1:
         raise BadInput(f"--test-size {settings.test_size:g} must be a fraction between 0 and 1, such as 0.2.")
+    columns = settings.columns
+    if columns.use_unlabelled and (columns.drop_missing or columns.missing_labels != "em"):
+        other = "--drop-missing" if columns.drop_missing else f"--missing-labels {columns.missing_labels}"
+        raise BadInput(f"--use-unlabelled has no effect with {other}, which leaves such rows out: remove one of them.")
     if settings.time_limit == 0:
         raise BadInput("--time-limit 0 must be positive; leave it out for no limit.")
     if settings.jobs == 0:
@@ -112,6 +118,8 @@ def _model(settings: Settings, bar: Any) -> Any:
         criterion=settings.criterion,
         max_parents=settings.max_parents,
         max_candidates=settings.max_candidates,
+        missing_labels=settings.columns.missing_labels,
+        use_unlabelled=settings.columns.use_unlabelled,
         time_budget=_time_budget(settings),
         callback=None if bar is None else bar.searching,
         n_jobs=settings.jobs,
@@ -154,10 +162,14 @@ def _resample(model: Any, training: Training, settings: Settings) -> None:
 
 
 def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
-    """Return training and test rows, stratified by all class variables."""
+    """Return training and test rows, stratified by all class variables, where missing is a state of its own.
+
+    Rows without any certainly known state cannot be tested, and are training rows.
+    """
     from pmdc.model_selection import MultiStratifiedKFold
 
-    n_rows = len(training.X)
+    usable = np.flatnonzero(~unlabelled_rows(certain_states(training.Y)))
+    n_rows = len(usable)
     share = Fraction(settings.test_size or 0).limit_denominator(min(100, n_rows))
     if not 0 < share < 1:
         raise BadInput(
@@ -165,11 +177,25 @@ def _split(training: Training, settings: Settings) -> tuple[Codes, Codes]:
             f"{max(0.01, 1 / n_rows):.2g} and {1 - max(0.01, 1 / n_rows):.2g}, such as 0.2."
         )
     folds = MultiStratifiedKFold(share.denominator, shuffle=True, random_state=settings.seed)
+    strata = training.Y.iloc[usable].apply(lambda states: states.astype("category").cat.codes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # small folds are joined to the test rows
-        tests = [test for _, test in folds.split(training.X, training.Y)]
+        tests = [usable[test] for _, test in folds.split(strata, strata)]
     test = np.sort(np.concatenate(tests[: share.numerator]))
-    return np.setdiff1d(np.arange(n_rows), test), test
+    return np.setdiff1d(np.arange(len(training.X)), test), test
+
+
+def _without_arcs(settings: Settings, Y: Any) -> Settings:
+    """Return the settings of independent models, each learned from the rows in which its class variable is known.
+
+    Completed rows would tell such a model nothing, except for alternatives.
+    """
+    from pmdc.incomplete import MISSING_LABELS
+
+    columns = settings.columns
+    if columns.missing_labels == "em" and "available" in MISSING_LABELS and not has_alternatives(Y):
+        columns = replace(columns, missing_labels="available", use_unlabelled=False)
+    return replace(settings, max_parents=0, columns=columns)
 
 
 def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> LossReport:
@@ -190,22 +216,28 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
             independent = None
             if has_class_arcs(model):
                 with phases_of("test without arcs"):
-                    independent = _fit(X, Y, replace(settings, max_parents=0), bar)
+                    independent = _fit(X, Y, _without_arcs(settings, Y), bar)
             tell_phase("testing")
-            return report_losses(model, training.X.iloc[test], training.Y.iloc[test], independent)
+            return report_losses(model, training.X.iloc[test], certain_states(training.Y.iloc[test]), independent)
 
 
-def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, n_rows: int) -> None:
-    from pmdc.cli.verdicts import show_losses
+def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, training: Training) -> None:
+    from pmdc.cli.verdicts import ignored_cells, show_losses
 
+    n_rows = len(training.X)
     show_findings(screen, model)
     screen.print()
     if report is not None:
         screen.print(f"Losses on {report.n_rows} held-out rows, learned from the other {n_rows - report.n_rows}:")
         screen.print()
+        if report.cells_ignored:
+            screen.print(ignored_cells(report))
+            screen.print()
         show_losses(screen, report)
         screen.print()
-    screen.print(f"The model, fitted on all {n_rows} rows, was written to {output}.")
+    unused = 0 if model.use_unlabelled else int(unlabelled_rows(training.Y).sum())
+    rows = f"the {n_rows - unused} rows with a known state" if unused else f"all {n_rows} rows"
+    screen.print(f"The model, fitted on {rows}, was written to {output}.")
 
 
 def _document(model: Any, training: Training, report: LossReport | None, output: Path, source: str) -> dict[str, Any]:
@@ -217,6 +249,7 @@ def _document(model: Any, training: Training, report: LossReport | None, output:
             "kind": kind.role,
             **({"states": kind.states} if kind.states else {}),
             **({"missing": kind.missing} if kind.missing else {}),
+            **({"alternatives": kind.alternatives} if kind.alternatives else {}),
         }
         for kind in training.kinds
     ]

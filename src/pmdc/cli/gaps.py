@@ -13,7 +13,7 @@ _MANY = 20
 
 def gap_hints(training: Training, estimator: str) -> list[str]:
     """Return for each column with missing values how many it has and what is done about them."""
-    gaps = [kind for kind in training.kinds if kind.missing]
+    gaps = [kind for kind in training.kinds if kind.missing and kind.role != "class variable"]
     if not gaps:
         return []
     how = _treatment(estimator)

@@ -193,7 +193,8 @@ def spelling_hints(table: TableFile, names: Sequence[str]) -> list[str]:
         cells = table[name]
         if cells.looks != "text":
             continue
-        counts = {str(cells.values[i]): int(n) for i, n in enumerate(np.bincount(cells.codes, minlength=1)) if n}
+        number = np.bincount(cells.codes[~cells.missing()], minlength=1)
+        counts = {str(cells.values[i]): int(n) for i, n in enumerate(number) if n}
         for odd in misspellings(counts):
             row = int(np.flatnonzero(cells.codes == cells.values.index(odd.state))[0])
             found.append(

@@ -17,15 +17,16 @@ from pmdc._support.extras import require
 from pmdc.cli import hints
 from pmdc.cli.hints import MAX_STATES, option
 from pmdc.cli.refusals import (
+    Mask,
     is_meant_otherwise,
     refuse_columns,
     refuse_few_rows,
     refuse_overlap,
-    refuse_quantity,
     refuse_text_in_numbers,
     rows_without_missing,
 )
 from pmdc.cli.running import BadInput
+from pmdc.cli.targets import ClassColumn, categories, class_hints, read_class_columns, refuse_one_state
 from pmdc.table_files import Cells, Order, TableFile
 
 _IDENTIFIER_NAME = re.compile(r"(?:.*[\W_])?(?:id|ids|key|uuid|guid|nr|index)|.*[a-z]ID", re.DOTALL)
@@ -48,7 +49,9 @@ class Kind:
     states: Mapping[str, int] | None = None
     """The number of rows of each state of a class variable."""
     missing: int = 0
-    """The number of missing values of a feature."""
+    """The number of missing values."""
+    alternatives: int = 0
+    """The number of cells of a class variable that name alternative states."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,10 @@ class Choices:
     ignore: Sequence[str] = ()
     drop_missing: bool = False
     date_order: Order | None = None
+    missing_labels: str = "em"
+    use_unlabelled: bool = False
+    alternatives: str | None = None
+    """The character that separates alternative states in a cell of a class variable."""
 
     def select(self, table: TableFile) -> Choices:
         """Return the same with the names of columns of a table, after checks."""
@@ -134,41 +141,48 @@ def read_training(table: TableFile, choices: Choices) -> Training:
     targets = list(choices.classes)
     refuse_few_rows(table, table.n_rows)
     optional = _features(table, [n for n in table.names if n not in targets and n not in choices.ignore], {}, targets)
-    refuse_columns(table, [name for name in targets if table[name].looks == "empty"], "no values")
-    for name in targets:
-        refuse_quantity(table, table[name])
+    read_class_columns(table, targets, choices.alternatives)  # refuses bad ones before rows are left out
     left_out = _left_out(table, optional, choices)
     features = _features(table, optional, left_out, targets)
     refuse_text_in_numbers(table, [name for name in features if name not in choices.discrete])
-    gaps_in = (*targets, *features) if choices.drop_missing else targets
-    missing = {name: table[name].missing() for name in gaps_in}
-    kept, note = rows_without_missing(table, missing, choices.drop_missing, targets, ignorable=True)
+    kept, note = _complete_rows(table, targets, features, choices)
     n_rows, table = table.n_rows, table.rows(kept)
     refuse_few_rows(table, n_rows)
-    for name in targets:
-        if len(table[name].present) == 1:
-            raise BadInput(
-                f"{table.source}: the class variable {name!r} is {table[name].present[0]!r} in all {table.n_rows} "
-                "rows, so there is nothing to learn: remove it from --classes."
-            )
+    classes = read_class_columns(table, targets, choices.alternatives)
+    refuse_one_state(table, classes)
     left_out |= _left_out(table, features, choices)  # rows with missing values may have made the difference
     features = _features(table, features, left_out, targets)
     unique = [n for n in choices.discrete if n in features and len(table[n].present) == table[n].n_known > 2]
     refuse_columns(table, unique, "a different value in every row, so nothing can be learned from categories")
     columns = {name: _read_feature(table, name, choices) for name in features}
-    Y = {name: _categories(table[name]) for name in targets}
-    kinds = [_class_kind(table[name], Y[name]) for name in targets]
+    kinds = [_class_kind(column) for column in classes.values()]
     kinds += [_feature_kind(table[name], role, values) for name, (role, values) in columns.items()]
     kinds += [Kind(name, "ignored", left_out.get(name, "")) for name in (*left_out, *choices.ignore)]
     return Training(
         pd.DataFrame({name: values for name, (_, values) in columns.items()}),
-        pd.DataFrame(Y),
+        pd.DataFrame({name: column.values for name, column in classes.items()}),
         kinds,
         n_rows - table.n_rows,
         note,
-        _hints(table, kinds, left_out),
+        [
+            *_hints(table.replace({name: column.cells for name, column in classes.items()}), kinds, left_out),
+            *class_hints(table, classes, choices.missing_labels, choices.use_unlabelled, choices.alternatives),
+        ],
         {name: _order(table, name, choices) for name, (role, _) in columns.items() if role == "date"},
     )
+
+
+def _complete_rows(
+    table: TableFile, targets: Sequence[str], features: Sequence[str], choices: Choices
+) -> tuple[Mask, str]:
+    """Return the rows that are used, and a message about the others; refuse missing states if they are errors."""
+    if choices.drop_missing:
+        missing = {name: table[name].missing() for name in (*targets, *features)}
+        return rows_without_missing(table, missing, drop=True, targets=targets, ignorable=True)
+    if choices.missing_labels not in ("drop", "error"):
+        return np.ones(table.n_rows, dtype=bool), ""
+    missing = {name: table[name].missing() for name in targets}
+    return rows_without_missing(table, missing, choices.missing_labels == "drop", targets, learnable=True)
 
 
 def _hints(table: TableFile, kinds: Sequence[Kind], left_out: Mapping[str, str]) -> list[str]:
@@ -230,7 +244,7 @@ def _read_feature(table: TableFile, name: str, choices: Choices) -> tuple[str, A
             return "date", np.array(cells.dates(_order(table, name, choices)), dtype="M8[us]")
         if cells.looks == "time":
             return "date", cells.dates()
-    return "discrete", _categories(cells)
+    return "discrete", categories(cells)
 
 
 def _order(table: TableFile, name: str, choices: Choices) -> Order:
@@ -247,18 +261,8 @@ def _order(table: TableFile, name: str, choices: Choices) -> Order:
     return order
 
 
-def _categories(cells: Cells) -> Any:
-    pd, values, missing = require("pandas"), cells.own_type(), cells.missing()
-    if cells.looks == "whole" and any(value is not None and abs(value) >= 2**63 for value in values):
-        values = list(map(str, values))  # too large for 64-bit integers, and floats would lose digits
-    if not missing.any():
-        return pd.Categorical(values)
-    categories = pd.Categorical([value for value, gone in zip(values, missing, strict=True) if not gone]).categories
-    return pd.Categorical(pd.Series(values, dtype=object).mask(missing), categories=categories)
-
-
-def _class_kind(cells: Cells, states: Any) -> Kind:
-    counts = {str(state): int(count) for state, count in states.value_counts().items()}
+def _class_kind(column: ClassColumn) -> Kind:
+    cells, counts, several = column.cells, column.counts, int(column.alternatives.sum())
     notes = []
     rarest = min(counts, key=lambda state: counts[state])
     if counts[rarest] < 5:
@@ -266,7 +270,8 @@ def _class_kind(cells: Cells, states: Any) -> Kind:
     if cells.looks == "whole" and len(counts) > MAX_STATES:
         notes.append("many states; if it is a quantity, divide it into ranges")
     notes += hints.text_notes(cells)
-    return Kind(cells.name, "class variable", f"{len(counts)} states", "; ".join(notes), counts)
+    states = f"{len(counts)} states"
+    return Kind(cells.name, "class variable", states, "; ".join(notes), counts, column.n_missing, several)
 
 
 def _feature_kind(cells: Cells, role: str, values: Any) -> Kind:

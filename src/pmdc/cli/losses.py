@@ -55,11 +55,15 @@ class LossReport:
     class_variables: dict[str, VariableLosses]
     calibration_error: float
     joint_calibration_error: float
+    n_complete: int
+    cells_ignored: dict[str, int]
+    """The number of missing cells of each class variable that has some."""
 
     def as_json(self) -> dict[str, Any]:
         rivals = {"most_frequent": self.most_frequent, "independent": self.independent}
         return {
             "rows": self.n_rows,
+            "cells_ignored": self.cells_ignored,
             "model": self.model.as_json(),
             **{name: rival.losses.as_json() for name, rival in rivals.items()},
             "verdict": {name: {"of": rival.source, **rival.model_is.as_json()} for name, rival in rivals.items()},
@@ -118,6 +122,8 @@ def report_losses(model: Any, X: Any, Y: Any, independent: Any = None) -> LossRe
         variables,
         held_out.calibration_error(),
         held_out.joint_calibration_error("subset"),
+        int(known.all(axis=1).sum()),
+        {name: int(gone) for name, gone in zip(held_out.names, (~known).sum(axis=0), strict=True) if gone},
     )
 
 

@@ -138,17 +138,48 @@ def _read_dates(table: TableFile, cells: Cells, known: FeatureTable, drop_missin
     return moments if kind == "time" else np.array(moments, dtype="M8[us]")
 
 
+@dataclass(frozen=True)
+class KnownStates:
+    """A class column of a table, in the types of the states that a model knows."""
+
+    values: list[Any]
+    missing: npt.NDArray[np.bool_]
+    unknown: npt.NDArray[np.bool_]
+    """Which cells hold a state that the model does not know."""
+
+    def evidence(self) -> Any:
+        """Return the states that the model knows, None elsewhere."""
+        gone = self.missing | self.unknown
+        return _objects([None if out else value for value, out in zip(self.values, gone, strict=True)])
+
+    def present(self) -> Any:
+        """Return all states, None where they are missing."""
+        return _objects([None if out else value for value, out in zip(self.values, self.missing, strict=True)])
+
+
+def _objects(values: list[Any]) -> Any:
+    return require("pandas").Series(values, dtype=object)
+
+
+def read_states(table: TableFile, model: Any, name: str) -> KnownStates:
+    """Return the states of a class variable in a table; all are missing if it is not a column."""
+    if name not in table.names:
+        nothing = np.zeros(table.n_rows, dtype=bool)
+        return KnownStates([None] * table.n_rows, ~nothing, nothing)
+    states = _states_of(model, name)
+    values, missing = table[name].as_known(states), table[name].missing(states)
+    return KnownStates(values, missing, _not_in(values, states) & ~missing)
+
+
 def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
     """Return the class variables of a table in the types that a model knows, and warnings about unknown states.
 
     Missing values are None.
     """
-    pd = require("pandas")
     columns, warnings = {}, []
     for name in model.class_names_:
-        states = _states_of(model, name)
-        values, missing = table[name].as_known(states), table[name].missing(states)
-        unknown = _not_in(values, states) & ~missing
+        found = read_states(table, model, name)
+        missing, unknown = found.missing, found.unknown
         examples = table.examples(table[name], unknown)
         if missing.all():
             raise BadInput(
@@ -157,16 +188,15 @@ def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
         if (unknown | missing).all():
             raise BadInput(
                 f"{table.source}, class variable {name!r}: none of its values ({examples}) is a state of the model; "
-                f"the states are {shorten(list(map(str, states)))}."
+                f"the states are {shorten(list(map(str, _states_of(model, name))))}."
             )
         if unknown.any():
             warnings.append(
                 f"class variable {name!r} has states that the model does not know, in {int(unknown.sum())} row(s): "
                 f"{examples}. They count as wrong and have probability zero."
             )
-        present = [None if gone else value for value, gone in zip(values, missing, strict=True)]
-        columns[name] = pd.Series(present, dtype=object)
-    return pd.DataFrame(columns), warnings
+        columns[name] = found.present()
+    return require("pandas").DataFrame(columns), warnings
 
 
 def require_columns(table: TableFile, names: Sequence[str]) -> None:

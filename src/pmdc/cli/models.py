@@ -32,7 +32,7 @@ def load_model(path: Path, trust: bool) -> Any:
             ) from None
         message = str(error).replace("pmdc.save", "pmdc fit").replace("load it with", "load it in Python with")
         is_table = path.name.lower().endswith(SUFFIXES)
-        raise BadInput(message + is_table * " The model comes first: pmdc predict MODEL TABLE.") from None
+        raise BadInput(message + is_table * " The model comes first, then the table.") from None
     if not hasattr(model, "class_table_") or not hasattr(model, "predict_joint"):
         raise BadInput(f"{path} holds a {type(model).__name__}, which is not a model of pmdc.")
     return model

@@ -42,11 +42,7 @@ def run(
     quiet: bool,
 ) -> None:
     screen = Screen(quiet, data=True)
-    if output != STANDARD_STREAM:
-        check_output(output, overwrite=force)
-        paths = Path(source), Path(output)
-        if source != STANDARD_STREAM and all(path.exists() for path in paths) and paths[0].samefile(paths[1]):
-            raise BadInput(f"-o {output} is the table itself: use another name.")
+    check_table_output(source, output, force)
     model = load_model(path, trust)
     _check(model, loss, proba, top)
     table = read_table(source, format)
@@ -67,6 +63,15 @@ def run(
         write_table(frame, output)
     if output != STANDARD_STREAM:
         screen.note("predict", f"predictions for {used.table.n_rows} rows were written to {output}.")
+
+
+def check_table_output(source: str, output: str, force: bool) -> None:
+    """Check, before any work, that the output can be written and is not the table itself."""
+    if output != STANDARD_STREAM:
+        check_output(output, overwrite=force)
+        paths = Path(source), Path(output)
+        if source != STANDARD_STREAM and all(path.exists() for path in paths) and paths[0].samefile(paths[1]):
+            raise BadInput(f"-o {output} is the table itself: use another name.")
 
 
 def _check(model: Any, loss: str | None, proba: bool, top: int | None) -> None:
@@ -121,19 +126,20 @@ def _predictions(model: Any, X: Any, n_rows: int, loss: str | None, known: dict[
     parts, probabilities = [], []
     for block in [slice(0, n_rows)] if _whole_batch(model, decision) else row_batches(n_rows):
         rows, given = take_rows(X, block), _given_rows(known, block)
-        parts.append(_as_pandas(model.predict(rows, loss=loss, given=given), names))
+        parts.append(as_pandas(model.predict(rows, loss=loss, given=given), names))
         if proba:
             answer = model.predict_proba(rows, given=given)
             probabilities.append(np.hstack(answer if isinstance(answer, list) else [answer]))
     frame = pd.concat(parts, ignore_index=True)
     if proba:
-        columns = [
-            f"P({name}={state})"
-            for name, states in zip(names, model.class_table_.states, strict=True)
-            for state in states.tolist()
-        ]
-        frame = pd.concat([frame, pd.DataFrame(np.vstack(probabilities), columns=columns)], axis=1)
+        frame = pd.concat([frame, pd.DataFrame(np.vstack(probabilities), columns=proba_names(model))], axis=1)
     return frame
+
+
+def proba_names(model: Any) -> list[str]:
+    """Return the names of the columns of probabilities."""
+    states = zip(model.class_names_, model.class_table_.states, strict=True)
+    return [f"P({name}={state})" for name, own in states for state in own.tolist()]
 
 
 def _whole_batch(model: Any, loss: Any) -> bool:
@@ -148,7 +154,8 @@ def _given_rows(known: dict[str, Any], block: slice) -> dict[str, Any] | None:
     return {name: value[block] if isinstance(value, list) else value for name, value in known.items()}
 
 
-def _as_pandas(predicted: Any, names: Sequence[str]) -> Any:
+def as_pandas(predicted: Any, names: Sequence[str]) -> Any:
+    """Return predicted states as a pandas DataFrame."""
     pd = require("pandas")
     frame = nw.from_native(predicted, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -173,15 +180,25 @@ def _top_outcomes(model: Any, used: Matched, known: dict[str, Any], k: int) -> A
     return frame
 
 
-def _beside(table: TableFile, kept: Sequence[str], frame: Any, output: str, rows: Any) -> Any:
-    """Put columns of the table before the predictions; 1.10 stays 1.10 in a text file and is a number in others."""
+def is_typed(output: str) -> bool:
+    """Return whether cells of an output file have types, as they have not in text files."""
+    return output.lower().endswith((".parquet", *EXCEL))
+
+
+def written_columns(table: TableFile, names: Sequence[str], output: str) -> Any:
+    """Return columns to copy to a file; 1.10 stays 1.10 in a text file and is a number in others."""
     pd = require("pandas")
+    typed = is_typed(output)
+    columns = {name: table[name].own_type() if typed else table[name].as_written() for name in names}
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}).infer_objects()
+
+
+def _beside(table: TableFile, kept: Sequence[str], frame: Any, output: str, rows: Any) -> Any:
+    """Put columns of the table before the predictions."""
     if not kept:
         return frame
-    typed = output.lower().endswith((".parquet", *EXCEL))
-    columns = {name: table[name].own_type() if typed else table[name].as_written() for name in kept}
-    own = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}).infer_objects()
     duplicates = [name for name in kept if name in frame.columns]
     if duplicates:
         raise BadInput(f"--keep {duplicates[0]!r}: the output has another column of this name.")
-    return pd.concat([own.iloc[rows].reset_index(drop=True), frame], axis=1)
+    own = written_columns(table, kept, output)
+    return require("pandas").concat([own.iloc[rows].reset_index(drop=True), frame], axis=1)

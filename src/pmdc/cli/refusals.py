@@ -56,7 +56,7 @@ def refuse_columns(table: TableFile, names: Sequence[str], problem: str) -> None
 
 def refuse_quantity(table: TableFile, cells: Cells) -> None:
     """Refuse a class variable that is a quantity or an identifier."""
-    values, n_rows = cells.present, len(cells)
+    values, n_rows = cells.present, cells.n_known
     counts = f"{len(values)} different values in {n_rows} rows, such as {', '.join(map(repr, values[:3]))}"
     if cells.looks == "number" and len(values) > MAX_STATES:
         raise BadInput(
@@ -144,6 +144,7 @@ def rows_without_missing(
     targets: Sequence[str] = (),
     *,
     ignorable: bool = False,
+    learnable: bool = False,
 ) -> tuple[Mask, str]:
     """Return the rows without missing values and a message about the others; refuse them unless they may be dropped.
 
@@ -156,6 +157,8 @@ def rows_without_missing(
         Class variables among the columns.
     ignorable : bool
         Whether the command has the option ``--ignore``.
+    learnable : bool
+        Whether the command has the option ``--missing-labels``.
     """
     missing = {name: mask for name, mask in missing.items() if mask.any()}
     kept = ~np.any([np.zeros(table.n_rows, dtype=bool), *missing.values()], axis=0)
@@ -172,12 +175,16 @@ def rows_without_missing(
     if others:
         text += f"; also {', '.join(others[:5])}{', ...' * (len(others) > 5)}"
     remedies = ["fill them in"]
+    if learnable:
+        remedies.insert(0, "learn from these rows, too (--missing-labels em)")
     if drop is False:
-        remedies.append(f"drop the {int((~kept).sum())} rows that have any (--drop-missing)")
+        how = "--missing-labels drop" if learnable else "--drop-missing"
+        remedies.append(f"drop the {int((~kept).sum())} rows that have any ({how})")
     if ignorable and name not in targets:
         remedies.append(f"ignore the column (--ignore {shlex.quote(name)})")
     words = sorted({str(cells.values[code]) for code in np.unique(cells.codes[mask]) if code >= 0} - {""})
     if words and cells.looks not in ("whole", "number"):
         remedies.append(f"use {words[0]!r} as an ordinary value (--missing '')")
-    every = "No row is complete" if drop else "Missing values are not supported"
+    every = "No row is complete" if drop else "--missing-labels error refuses them"
+    every = every if drop or learnable else "Missing values are not supported"
     raise BadInput(f"{text}. {every}: {' or '.join(filter(None, [', '.join(remedies[:-1]), remedies[-1]]))}.")

@@ -35,6 +35,15 @@ def show_losses(screen: Screen, report: LossReport) -> None:
     _show_verdict(screen, report)
 
 
+def ignored_cells(report: LossReport) -> str:
+    """Say which cells are missing in the true outcomes, and what that means for the losses."""
+    each = ", ".join(f"{name!r} ({count})" for name, count in report.cells_ignored.items())
+    return (
+        f"{sum(report.cells_ignored.values())} missing cell(s) of class variables are ignored: {each}. The subset 0/1 "
+        f"loss uses the {report.n_complete} of {report.n_rows} rows that are complete."
+    )
+
+
 def _whose(rival: Rival) -> str:
     if rival.source == THIS_TABLE:
         return "this table (the model does not hold those of its training rows)"

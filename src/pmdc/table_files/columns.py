@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time
 from functools import cached_property
@@ -313,6 +313,20 @@ class TableFile:
         """Return the table with fewer rows."""
         columns = {name: cells.rows(kept) for name, cells in self.columns.items()}
         return TableFile(self.source, columns, self._places[kept], self._word, self.notes)
+
+    def replace(self, columns: Mapping[str, Cells]) -> TableFile:
+        """Return the table with other cells in some columns."""
+        return TableFile(self.source, {**self.columns, **columns}, self._places, self._word, self.notes)
+
+    @property
+    def places(self) -> Codes:
+        """The line number of each row, or the number of the row in files without lines."""
+        return self._places
+
+    @property
+    def word(self) -> str:
+        """What `places` counts: "line" or "row"."""
+        return self._word
 
     def where(self, rows: Mask | Sequence[int], limit: int = 3) -> str:
         """Return the line numbers of rows: "line 3", "lines 3, 7, 9 and 4 more"."""
