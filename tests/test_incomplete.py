@@ -9,13 +9,16 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import pmdc
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
 from pmdc.e_step import MIN_PROBABILITY, N_DRAWS, N_IMPUTATIONS, complete
+from pmdc.incomplete import _StructuralEM
 from pmdc.inference import JointDistribution
+from pmdc.learners import Logistic
 from pmdc.metrics import joint_log_loss
 from pmdc.table import ClassTable
 
@@ -98,20 +101,289 @@ def log_likelihood(model, X, Y):
 SMALL = make_network(60, n_class_variables=3, random_state=5)
 
 
-def test_the_likelihood_of_the_known_states_never_falls():
+def followed(monkeypatch):
+    """Record the network and the log-likelihood of each step; leave out no completion."""
+    steps = []
+    monkeypatch.setattr("pmdc.e_step.MIN_PROBABILITY", 0.0)
+    own = _StructuralEM.complete
+
+    def complete(em, learned):
+        done = own(em, learned)
+        steps.append((learned, float(em.rows.weights @ done.log_prob)))
+        return done
+
+    monkeypatch.setattr(_StructuralEM, "complete", complete)
+    return steps
+
+
+def test_the_likelihood_of_frequency_tables_never_falls(monkeypatch):
+    steps = followed(monkeypatch)
     Y = with_gaps(SMALL.Y, 0.3)
     frequencies = DummyClassifier(strategy="prior")
     model = GBNC(frequencies, experts=None, criterion="cll", backoff="none", conditioning="partition", max_parents=2)
     model.fit(SMALL.X, Y)
     path = model.em_.log_likelihood
-    assert model.em_.n_rounds == len(path) > 1
-    assert (np.diff(path) > -1e-2).all()  # improbable completions are left out
-    assert log_likelihood(model, SMALL.X, Y) >= path[-1] - 1e-2, "the last M-step follows the last E-step"
+    assert path == [value for _, value in steps]
+    assert len(path) > model.em_.n_rounds >= 1
+    assert model.em_.pruned < 1e-12
+    assert (np.diff(path) > -1e-9).all()
+    assert log_likelihood(model, SMALL.X, Y) == pytest.approx(path[-1]), "the observed-data likelihood, by enumeration"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_penalised_likelihood_of_logistic_regression_never_falls(monkeypatch, seed):
+    steps = followed(monkeypatch)
+    data = make_network(80, n_class_variables=3, random_state=seed)
+    Y = with_gaps(data.Y, 0.3, seed)
+    C = 0.5
+    settings = {"criterion": "cll", "backoff": "none", "required_edges": [("y0", "y1"), ("y1", "y2")], "max_parents": 1}
+    GBNC(LogisticRegression(C=C), experts=None, conditioning="input", **settings).fit(data.X, Y)
+    path = []
+    for learned, value in steps:
+        levels = [node.levels[node.family] for node in learned.network.nodes]
+        penalty = sum(float((level.models.coef[:, 1:] ** 2).sum()) for level in levels)
+        path.append(value - penalty / (2 * C))
+    assert len(path) > 4
+    assert (np.diff(path) > -1e-6).all()
+
+
+# Available rows -------------------------------------------------------------------------------------------------
+
+
+def test_available_rows_by_counting():
+    Y = with_gaps(SMALL.Y, 0.3)
+    frequencies = DummyClassifier(strategy="prior")
+    edges = {"required_edges": [("y0", "y1")], "forbidden_edges": [("y0", "y2"), ("y1", "y2"), ("y2", "y0")]}
+    model = GBNC(
+        frequencies,
+        experts=None,
+        criterion="bic",
+        backoff="none",
+        conditioning="partition",
+        missing_labels="available",
+        max_parents=1,
+        **edges,
+    ).fit(SMALL.X, Y)
+    both = pd.DataFrame(Y, columns=["y0", "y1", "y2"]).dropna(subset=["y0", "y1"])
+    counts = pd.crosstab(both["y0"], both["y1"])
+    shares = counts.div(counts.sum(axis=1), axis=0)
+    joint = model.predict_joint(SMALL.X)
+    for state in model.classes_[0]:
+        assert joint.given({"y0": state}).marginal("y1")[0] == pytest.approx(shares.loc[state].to_numpy())
+    n_known = pd.notna(Y[:, 1]).sum()
+    mean = (counts * np.log(shares.where(shares > 0, 1.0))).to_numpy().sum() / len(both)
+    penalty = 0.5 * math.log(len(Y)) * 2 * 3
+    assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(n_known * mean - penalty)
+
+
+def test_a_row_with_a_missing_parent_is_scored_without_it():
+    data = make_network(150, n_class_variables=2, random_state=4)
+    Y = with_gaps(data.Y, 0.3)
+    rows = np.arange(150)
+    cv = [(np.flatnonzero(rows % 3 != f), np.flatnonzero(rows % 3 == f)) for f in range(3)]
+    settings = {"backoff": "none", "conditioning": "partition", "guard": 0, "missing_labels": "available", "cv": cv}
+    model = GBNC(Logistic(C=1.0), experts=None, criterion="cv", **settings).fit(data.X, Y)
+    X, missing = data.X.to_numpy(), pd.isna(Y)
+
+    def held_out(train, row):
+        own = Logistic(C=1.0).fit(X[train], Y[train, 1].astype(str))
+        found = dict(zip(own.classes_, own.predict_proba(X[[row]])[0], strict=True))
+        return math.log(max(found.get(Y[row, 1], 0.0), np.finfo(float).eps))
+
+    alone = given = 0.0
+    for train, test in cv:
+        seen = train[~missing[train, 1]]
+        for row in test[~missing[test, 1]]:
+            same = seen[~missing[seen, 0] & (Y[seen, 0] == Y[row, 0])]
+            alone += held_out(seen, row)
+            given += held_out(seen if missing[row, 0] else same, row)
+    assert model.scores_["y1"][frozenset()] == pytest.approx(alone, abs=0.1)
+    assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(given, abs=0.1)
+
+
+def test_available_rows_with_experts_and_weights():
+    data = make_network(200, random_state=1)
+    Y = with_gaps(data.Y, 0.3)
+    model = GBNC(missing_labels="available", max_parents=2).fit(data.X, Y)
+    assert not hasattr(model, "em_")
+    assert np.isfinite(model.predict_joint(data.X).log_prob(data.Y)).all()
+    plain = GBNC(experts=None, max_parents=1, missing_labels="available")
+    twice = clone(plain).fit(pd.concat([data.X, data.X]), np.vstack([Y, Y]))
+    weighted = clone(plain).fit(data.X, Y, sample_weight=np.full(200, 2.0))
+    for one, other in zip(twice.predict_proba(data.X), weighted.predict_proba(data.X), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_class_variables_that_are_never_known_together():
+    Y = np.array(DATA.Y, dtype=object)
+    Y[:200, 0], Y[200:, 1] = None, None
+    for how in ("em", "available"):
+        plain = GBNC(experts=None, max_parents=1, missing_labels=how, guard=0)
+        assert np.isfinite(clone(plain).fit(DATA.X, Y).predict_joint(DATA.X).log_prob(DATA.Y)).all()
+        with pytest.raises(ValueError, match="required_edges.*'y0'.*'y1'.*no row"):
+            plain.set_params(required_edges=[("y0", "y1")]).fit(DATA.X, Y)
+
+
+# Weak labels ----------------------------------------------------------------------------------------------------
+
+
+def test_completions_of_weak_labels_by_enumeration():
+    random = np.random.RandomState(1)
+    joint = random_joint(30)
+    codes = np.column_stack([random.randint(size, size=30) for size in SIZES])
+    codes[:, 1] = -2
+    codes[random.rand(30, 4) < 0.3] = -2
+    allowed = random.rand(30, 3) < 0.6
+    allowed[np.arange(30), random.randint(3, size=30)] = True
+    restricted = joint.restricted([None, allowed, None, None])
+    found = complete(restricted, codes)
+    drawn = complete(restricted, codes, n_draws=400)
+    outcomes = np.array(list(itertools.product(*map(range, SIZES))))
+    for row in range(30):
+        known = codes[row] >= 0
+        fits = (outcomes[:, known] == codes[row, known]).all(axis=1)
+        fits &= (codes[row, 1] >= 0) | allowed[row, outcomes[:, 1]]
+        p = np.exp(joint.log_prob_at(np.full(fits.sum(), row), outcomes[fits]))
+        assert found.log_prob[row] == pytest.approx(math.log(p.sum()))
+        assert drawn.log_prob[row] == pytest.approx(math.log(p.sum()))
+        own = found.rows == row
+        weight = dict(zip(map(tuple, found.codes[own]), found.weights[own], strict=True))
+        for outcome, q in zip(outcomes[fits], p / p.sum(), strict=True):
+            assert weight.get(tuple(outcome), 0.0) == pytest.approx(q, abs=4e-3)
+            share = drawn.weights[(drawn.rows == row) & (drawn.codes == outcome).all(axis=1)].sum()
+            assert share == pytest.approx(q, abs=0.12)
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars", "list"])
+def test_sets_of_states_in_any_table(kind):
+    Y = np.array(DATA.Y, dtype=object)
+    weak = Y.copy()
+    for row in range(0, 400, 4):
+        weak[row, 1] = frozenset({Y[row, 1], "a"}) if row % 8 else {Y[row, 1], "b"}
+    names = [f"v{k}" for k in range(4)]
+    tables = {
+        "array": weak,
+        "pandas": pd.DataFrame(weak, columns=names),
+        "polars": pl.DataFrame([pl.Series(n, weak[:, k], dtype=pl.Object) for k, n in enumerate(names)]),
+        "list": weak.tolist(),
+    }
+    plain = GBNC(experts=None, max_parents=1)
+    model = clone(plain).fit(DATA.X, tables[kind])
+    assert model.em_.n_completions > 400
+    expected = clone(plain).fit(DATA.X, weak).predict_proba(DATA.X)
+    for one, other in zip(model.predict_proba(DATA.X), expected, strict=True):
+        assert (one == other).all()
+    filled = np.asarray(model.impute(DATA.X, tables[kind]))
+    for row in range(400):
+        assert filled[row, 1] in (weak[row, 1] if isinstance(weak[row, 1], (set, frozenset)) else {weak[row, 1]})
+
+
+def test_weak_labels_help():
+    data = make_network(900, random_state=2)
+    Y = np.array(data.Y[:200], dtype=object)
+    gone = np.random.RandomState(0).rand(*Y.shape) < 0.5
+    missing, weak = Y.copy(), Y.copy()
+    missing[gone] = None
+    for row, k in np.argwhere(gone):
+        weak[row, k] = frozenset({Y[row, k], next(s for s in "abc" if s != Y[row, k])})
+    loss = [
+        joint_log_loss(
+            data.Y[200:], GBNC(experts=None, max_parents=1).fit(data.X[:200], one).predict_joint(data.X[200:])
+        )
+        for one in (weak, missing)
+    ]
+    assert loss[0] < loss[1]
+
+
+def test_states_that_only_sets_have():
+    Y = np.array(DATA.Y, dtype=object)
+    for row in range(30):
+        Y[row, 0] = frozenset({"a", "rare"})
+    for table in (Y, pd.DataFrame(Y, columns=list("pqrs"))):
+        model = GBNC(experts=None, max_parents=1).fit(DATA.X, table)
+        assert model.classes_[0].tolist() == ["a", "b", "c", "rare"]
+        assert set(np.asarray(model.predict(DATA.X))[:, 0]) <= {"a", "b", "c", "rare"}
+
+
+def test_complaints_about_sets():
+    Y = np.array(DATA.Y, dtype=object)
+    for cell, words in ((frozenset(), "'y1', row 3 is an empty set"), ({"a", None}, "'y1', row 3.*missing value")):
+        Y[3, 1] = cell
+        with pytest.raises(ValueError, match=words):
+            GBNC().fit(DATA.X, Y)
+    Y[3, 1] = {"a", "b"}
+    for model in (GBNC(missing_labels="error"), BinaryRelevance()):
+        with pytest.raises(ValueError, match="'y1', row 3 is a set of possible states.*single states"):
+            model.fit(DATA.X, Y)
+    model = GBNC(experts=None, max_parents=0).fit(DATA.X, DATA.Y)
+    Y[3, 1] = {"x", "z"}
+    with pytest.raises(ValueError, match=r"'y1', row 3: none of \{'x', 'z'\}"):
+        model.impute(DATA.X, Y)
+    Y[3, 1] = {"a"}  # one state is that state
+    GBNC(experts=None, max_parents=0, missing_labels="error").fit(DATA.X, Y)
+
+
+# Weights of cells -----------------------------------------------------------------------------------------------
+
+
+def test_weights_of_cells_are_those_of_local_models():
+    weights = np.random.RandomState(0).choice([0.5, 1.0, 2.0], DATA.Y.shape)
+    settings = {"experts": None, "max_parents": 0, "criterion": "cll", "backoff": "none"}
+    model = GBNC(LogisticRegression(C=1.0), **settings).fit(DATA.X, DATA.Y, cell_weight=weights)
+    for k in range(4):
+        alone = GBNC(LogisticRegression(C=1.0), **settings)
+        alone.fit(DATA.X, DATA.Y.iloc[:, [k]], sample_weight=weights[:, k])
+        assert model.predict_proba(DATA.X)[k] == pytest.approx(alone.predict_proba(DATA.X)[0], abs=1e-8)
+
+
+def test_weights_of_one_change_nothing_and_zero_is_missing():
+    plain = GBNC(experts=None, max_parents=1)
+    one = clone(plain).fit(DATA.X, DATA.Y, cell_weight=np.ones(DATA.Y.shape)).predict_proba(DATA.X)
+    other = clone(plain).fit(DATA.X, DATA.Y).predict_proba(DATA.X)
+    assert all((a == b).all() for a, b in zip(one, other, strict=True))
+    zeros = np.where(pd.isna(GAPPY), 0.0, 1.0)
+    one = clone(plain).fit(DATA.X, DATA.Y, cell_weight=zeros).predict_proba(DATA.X)
+    other = clone(plain).fit(DATA.X, GAPPY).predict_proba(DATA.X)
+    assert all((a == b).all() for a, b in zip(one, other, strict=True))
+
+
+def test_wrong_cells_of_low_weight_do_little_harm():
+    data = make_network(900, random_state=2)
+    train = np.array(data.Y[:300], dtype=object)
+    wrong = np.random.RandomState(0).rand(*train.shape) < 0.3
+    for row, k in np.argwhere(wrong):
+        train[row, k] = next(s for s in "abc" if s != train[row, k])
+    for settings in ({"experts": None, "max_parents": 1}, {"max_parents": 1}):
+        loss = [
+            joint_log_loss(
+                data.Y[300:],
+                GBNC(**settings).fit(data.X[:300], train, cell_weight=weight).predict_joint(data.X[300:]),
+            )
+            for weight in (np.where(wrong, 0.05, 1.0), None)
+        ]
+        assert loss[0] < loss[1]
+
+
+def test_complaints_about_weights_of_cells():
+    good = np.ones(DATA.Y.shape)
+    for weights, words in (
+        (good[:, :3], r"cell_weight has shape \(400, 3\); it must be \(400, 4\)"),
+        (np.where(np.arange(1600).reshape(400, 4) == 9, -1.0, good), r"cell_weight\[2, 1\] is -1.0"),
+        ([["a"] * 4] * 400, "cell_weight must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            GBNC().fit(DATA.X, DATA.Y, cell_weight=weights)
+    with pytest.raises(ValueError, match="does not accept it"):
+        GBNC(Unweighted()).fit(DATA.X, DATA.Y, cell_weight=2 * good)
+
+
+# Structural EM as a whole -----------------------------------------------------------------------------------------
 
 
 def test_a_complete_table_gives_the_same_bits_in_all_ways():
     plain = GBNC(experts=None, max_parents=1)
-    models = [clone(plain).set_params(missing_labels=how).fit(DATA.X, DATA.Y) for how in ("em", "drop", "error")]
+    ways = ("em", "available", "drop", "error")
+    models = [clone(plain).set_params(missing_labels=how).fit(DATA.X, DATA.Y) for how in ways]
     for model in models[1:]:
         for one, other in zip(models[0].predict_proba(DATA.X), model.predict_proba(DATA.X), strict=True):
             assert (one == other).all()
@@ -222,6 +494,8 @@ def test_missing_labels_as_an_error():
         BinaryRelevance().fit(DATA.X, GAPPY)
     with pytest.raises(ValueError, match="missing_labels='fill'"):
         GBNC(missing_labels="fill").fit(DATA.X, GAPPY)
+    with pytest.raises(ValueError, match="criterion='loo' cannot be combined with missing states"):
+        GBNC(criterion="loo").fit(DATA.X, GAPPY)
     with pytest.raises(ValueError, match="blocks=.*cannot be combined with missing states"):
         GBNC(blocks=[["y0", "y1"]]).fit(DATA.X, GAPPY)
 

@@ -367,7 +367,6 @@ class GBNC(MultiDimensionalClassifier):
         deadline = Deadline.after(check_time_limit(self.time_budget, "time_budget"), started)
         with noting(deadline.note):
             self.__dict__.pop("em_", None)
-            rows = usable_rows(rows, self.missing_labels, self.use_unlabelled)
             if rows.known is None:
                 blocks, settings, learned = learn_blocks(self, rows, deadline)
             else:
@@ -382,6 +381,9 @@ class GBNC(MultiDimensionalClassifier):
                 "(pmdc fit: --time-limit)."
             )
         settings.log(f"structure: {self.structure_}")
+
+    def _usable(self, rows: TrainingRows) -> TrainingRows:
+        return usable_rows(rows, self.missing_labels, self.use_unlabelled)
 
     def _learns_from_gaps(self) -> bool:
         return self.missing_labels != "error"

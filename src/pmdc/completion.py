@@ -16,9 +16,10 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count
+from pmdc._support.progress import phases_of
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
-from pmdc.table.columns import MISSING
+from pmdc.table.columns import MISSING, as_objects
 from pmdc.table.rows import take_possible
 from pmdc.table.weak_labels import take_sets
 
@@ -134,8 +135,10 @@ class CompletionMixin:
         n_rows, cells = len(y), []
         if n_rows < cv:
             raise ValueError(f"cv={cv}, but y has only {n_rows} rows: give more rows or fewer folds.")
-        for seen, held in KFold(cv, shuffle=True, random_state=0).split(np.empty((n_rows, 1))):
-            model = clone(self).fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
+        folds = KFold(cv, shuffle=True, random_state=0).split(np.empty((n_rows, 1)))
+        for number, (seen, held) in enumerate(folds):
+            with phases_of(f"fold {number + 1} of {cv}"):
+                model = clone(self).fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
             cells.append(_cells(model, _safe_indexing(X, held), _safe_indexing(y, held), held))
         rows, names, states, expected, prob = (np.concatenate(parts) for parts in zip(*cells, strict=True))
         order = np.lexsort((rows, prob))
@@ -163,7 +166,7 @@ def _cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
         known = np.flatnonzero(codes[:, k] != MISSING)
         own = codes[known, k]
         prob = np.where(own >= 0, proba[k][known, np.maximum(own, 0)], 0.0)
-        expected = table.states[k].astype(object)[proba[k][known].argmax(axis=1)]
+        expected = as_objects(table.states[k].tolist())[proba[k][known].argmax(axis=1)]
         names = np.full(len(known), name, dtype=object)
         found.append((numbers[known], names, _given_states(model, y, k)[known], expected, prob))
     return SuspiciousCells(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
@@ -180,4 +183,8 @@ def _given_others(part: BaseDistribution, evidence: Codes, possible: Sequence[Ma
 
 def _given_states(model: Any, y: Any, k: int) -> Array:
     """Return a column of y as it was given."""
-    return np.asarray(model.class_table_.columns(take_sets(y)[0], allow_missing=True)[k].values, dtype=object)
+    column = model.class_table_.columns(take_sets(y)[0], allow_missing=True)[k]
+    values = as_objects(column.values.tolist() if column.values.dtype.kind not in "mM" else list(column.values))
+    if column.values.dtype.kind == "f":  # whole numbers beside missing ones
+        values[~column.missing] = as_objects([int(value) for value in values[~column.missing]])
+    return values

@@ -71,6 +71,10 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         """Return whether y may have missing states."""
         return False
 
+    def _usable(self, rows: TrainingRows) -> TrainingRows:
+        """Return the rows to learn from."""
+        return rows
+
     def _used_discrete(self) -> list[int]:
         """Return the discrete features that predictions depend on."""
         return list(range(len(self.feature_table_.discrete)))
@@ -129,6 +133,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         try:
             started = now()
             rows = self._read_training(X, y, sample_weight, cell_weight)
+            rows = self._usable(rows)
             self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self

@@ -80,7 +80,7 @@ class MultiStratifiedKFold(BaseCrossValidator):
         X : table with as many rows as y
             Only the number of rows is used.
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
-            The states of the class variables.
+            The states of the class variables; missing is balanced like a state.
         groups : ignored
             With a warning.
 
@@ -94,8 +94,7 @@ class MultiStratifiedKFold(BaseCrossValidator):
         if groups is not None:
             warnings.warn("groups is ignored by MultiStratifiedKFold.", UserWarning, stacklevel=2)
         indexable(X, y)  # raises an error for different numbers of rows
-        table = ClassTable.fit(y, type(self).__name__)
-        codes = table.encode(y)
+        table, codes = ClassTable.fit_encode(y, type(self).__name__, missing="mark")
         if self.n_splits > len(codes):
             raise ValueError(
                 f"n_splits={self.n_splits} is more than the {len(codes)} row(s) of y: use fewer folds or more rows."
@@ -105,7 +104,8 @@ class MultiStratifiedKFold(BaseCrossValidator):
         if self.shuffle:
             rows = check_random_state(self.random_state).permutation(rows)
         fold = np.empty_like(rows)
-        fold[rows] = _assign_folds(codes[rows], table.sizes, self.n_splits)
+        sizes = tuple(size + 1 for size in table.sizes) if (codes < 0).any() else table.sizes
+        fold[rows] = _assign_folds(np.where(codes < 0, table.sizes, codes)[rows], sizes, self.n_splits)
         for i in range(self.n_splits):
             yield np.flatnonzero(fold != i), np.flatnonzero(fold == i)
 
@@ -115,7 +115,7 @@ def _warn_rare(table: ClassTable, codes: Codes, n_splits: int) -> None:
     rare = [
         (count, f"class variable {name!r}, state {show(state)}")
         for name, states, column in zip(table.names, table.states, codes.T, strict=True)
-        for state, count in zip(states, np.bincount(column, minlength=len(states)).tolist(), strict=True)
+        for state, count in zip(states, np.bincount(column[column >= 0], minlength=len(states)).tolist(), strict=True)
         if 0 < count < n_splits  # a state without rows is only declared
     ]
     if rare:

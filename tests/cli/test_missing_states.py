@@ -7,14 +7,10 @@ import pytest
 
 import pmdc as library
 from pmdc.cli.kinds import Choices, read_training
-from pmdc.incomplete import MISSING_LABELS
 from pmdc.table_files import Format, read_table
 from small_survey import survey
 
 FIT = ["--classes", "mood,works", "--estimator", "logistic", "--max-parents", "1"]
-
-no_available = pytest.mark.skipif("available" not in MISSING_LABELS, reason="GBNC has no missing_labels='available'")
-no_sets = pytest.mark.xfail(reason="GBNC.fit does not take sets of states in y", strict=True)
 
 
 def rows_of(text):
@@ -170,7 +166,6 @@ def test_states_that_look_like_alternatives(pmdc, weak):
     assert "class variable 'mood' holds 'good|' (line 5): one of the alternatives is ''" in done.err
 
 
-@no_sets
 def test_alternatives_are_learned_from(pmdc, weak):
     done = pmdc("fit", weak, *FIT, "-o", "m.skops", "--alternatives", "|", "--test-size", "0.3", "--confidence", "2")
     assert done.code == 0, done.err
@@ -179,7 +174,6 @@ def test_alternatives_are_learned_from(pmdc, weak):
     assert model.em_.n_rounds > 0
 
 
-@no_available
 def test_rows_in_which_a_family_is_known(pmdc, table):
     done = pmdc("fit", "gaps.csv", *FIT, "-o", "m.skops", "--missing-labels", "available", "--test-size", "0.3")
     assert done.code == 0, done.err

@@ -190,10 +190,8 @@ def _without_arcs(settings: Settings, Y: Any) -> Settings:
 
     Completed rows would tell such a model nothing, except for alternatives.
     """
-    from pmdc.incomplete import MISSING_LABELS
-
     columns = settings.columns
-    if columns.missing_labels == "em" and "available" in MISSING_LABELS and not has_alternatives(Y):
+    if columns.missing_labels == "em" and not has_alternatives(Y):
         columns = replace(columns, missing_labels="available", use_unlabelled=False)
     return replace(settings, max_parents=0, columns=columns)
 

@@ -75,6 +75,7 @@ def _check_model(model: MultiDimensionalClassifier) -> None:
         _demand(type(model.frequencies_) is Frequencies and all(is_numbers(count, 1) for count in counts))
         _demand(tuple(map(len, counts)) == classes and len(outcome) == len(classes))
         _demand(are_places(np.array(outcome), classes))
+        _demand(model.frequencies_.weight is None or type(model.frequencies_.weight) is float)
     row, values = _one_row(model.feature_table_)
     if isinstance(model, GBNC):
         network, tree, blocks = model._network, model._junction_tree, model._blocks

@@ -337,11 +337,12 @@ def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -
     if missing.any():
         raise ValueError(
             f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "
-            f"the first in row {int(np.flatnonzero(missing)[0])}. Missing values are not supported: "
+            f"the first in row {int(np.flatnonzero(missing)[0])}. They are not supported here: "
             + (
                 "fill them (for example with sklearn.impute.SimpleImputer) or drop those rows."
                 if argument == "X"
-                else "drop those rows or make 'missing' a state of its own."
+                else "drop those rows, make 'missing' a state of its own, or fit a GBNC, which learns from them with "
+                "missing_labels='em'."
             )
         )
 
