@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
@@ -43,7 +44,8 @@ def with_gaps(Y, share, seed=0):
     return Y
 
 
-DATA = make_network(400, random_state=3)
+QUICK = GBNC(Logistic(C=1.0), experts=None, conditioning="partition", max_parents=1)
+DATA = make_network(240, random_state=3)
 GAPPY = with_gaps(DATA.Y, 0.3)
 
 
@@ -104,7 +106,7 @@ SMALL = make_network(60, n_class_variables=3, random_state=5)
 def followed(monkeypatch):
     """Record the network and the log-likelihood of each step; leave out no completion."""
     steps = []
-    monkeypatch.setattr("pmdc.e_step.MIN_PROBABILITY", 0.0)
+    monkeypatch.setattr("pmdc.e_step.MIN_PROBABILITY", 1e-12)
     own = _StructuralEM.complete
 
     def complete(em, learned):
@@ -125,7 +127,7 @@ def test_the_likelihood_of_frequency_tables_never_falls(monkeypatch):
     path = model.em_.log_likelihood
     assert path == [value for _, value in steps]
     assert len(path) > model.em_.n_rounds >= 1
-    assert model.em_.pruned < 1e-12
+    assert model.em_.pruned < 1e-10
     assert (np.diff(path) > -1e-9).all()
     assert log_likelihood(model, SMALL.X, Y) == pytest.approx(path[-1]), "the observed-data likelihood, by enumeration"
 
@@ -172,21 +174,21 @@ def test_available_rows_by_counting():
         assert joint.given({"y0": state}).marginal("y1")[0] == pytest.approx(shares.loc[state].to_numpy())
     n_known = pd.notna(Y[:, 1]).sum()
     mean = (counts * np.log(shares.where(shares > 0, 1.0))).to_numpy().sum() / len(both)
-    penalty = 0.5 * math.log(len(Y)) * 2 * 3
+    penalty = 0.5 * math.log(pd.notna(Y).any(axis=1).sum()) * 2 * 3
     assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(n_known * mean - penalty)
 
 
 def test_a_row_with_a_missing_parent_is_scored_without_it():
     data = make_network(150, n_class_variables=2, random_state=4)
-    Y = with_gaps(data.Y, 0.3)
+    Y, numbers = with_gaps(data.Y, 0.3), data.X.select_dtypes("number")
     rows = np.arange(150)
     cv = [(np.flatnonzero(rows % 3 != f), np.flatnonzero(rows % 3 == f)) for f in range(3)]
     settings = {"backoff": "none", "conditioning": "partition", "guard": 0, "missing_labels": "available", "cv": cv}
-    model = GBNC(Logistic(C=1.0), experts=None, criterion="cv", **settings).fit(data.X, Y)
-    X, missing = data.X.to_numpy(), pd.isna(Y)
+    model = GBNC(LogisticRegression(C=1.0), experts=None, criterion="cv", **settings).fit(numbers, Y)
+    X, missing = numbers.to_numpy(), pd.isna(Y)
 
     def held_out(train, row):
-        own = Logistic(C=1.0).fit(X[train], Y[train, 1].astype(str))
+        own = LogisticRegression(C=1.0, tol=1e-8, max_iter=1000).fit(X[train], Y[train, 1].astype(str))
         found = dict(zip(own.classes_, own.predict_proba(X[[row]])[0], strict=True))
         return math.log(max(found.get(Y[row, 1], 0.0), np.finfo(float).eps))
 
@@ -197,17 +199,17 @@ def test_a_row_with_a_missing_parent_is_scored_without_it():
             same = seen[~missing[seen, 0] & (Y[seen, 0] == Y[row, 0])]
             alone += held_out(seen, row)
             given += held_out(seen if missing[row, 0] else same, row)
-    assert model.scores_["y1"][frozenset()] == pytest.approx(alone, abs=0.1)
-    assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(given, abs=0.1)
+    assert model.scores_["y1"][frozenset()] == pytest.approx(alone, abs=1e-3)
+    assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(given, abs=1e-3)
 
 
 def test_available_rows_with_experts_and_weights():
     data = make_network(200, random_state=1)
     Y = with_gaps(data.Y, 0.3)
-    model = GBNC(missing_labels="available", max_parents=2).fit(data.X, Y)
+    model = GBNC(missing_labels="available", max_parents=2).fit(data.X[:120], Y[:120])
     assert not hasattr(model, "em_")
     assert np.isfinite(model.predict_joint(data.X).log_prob(data.Y)).all()
-    plain = GBNC(experts=None, max_parents=1, missing_labels="available")
+    plain = clone(QUICK).set_params(missing_labels="available")
     twice = clone(plain).fit(pd.concat([data.X, data.X]), np.vstack([Y, Y]))
     weighted = clone(plain).fit(data.X, Y, sample_weight=np.full(200, 2.0))
     for one, other in zip(twice.predict_proba(data.X), weighted.predict_proba(data.X), strict=True):
@@ -216,9 +218,9 @@ def test_available_rows_with_experts_and_weights():
 
 def test_class_variables_that_are_never_known_together():
     Y = np.array(DATA.Y, dtype=object)
-    Y[:200, 0], Y[200:, 1] = None, None
+    Y[:120, 0], Y[120:, 1] = None, None
     for how in ("em", "available"):
-        plain = GBNC(experts=None, max_parents=1, missing_labels=how, guard=0)
+        plain = clone(QUICK).set_params(missing_labels=how, guard=0)
         assert np.isfinite(clone(plain).fit(DATA.X, Y).predict_joint(DATA.X).log_prob(DATA.Y)).all()
         with pytest.raises(ValueError, match="required_edges.*'y0'.*'y1'.*no row"):
             plain.set_params(required_edges=[("y0", "y1")]).fit(DATA.X, Y)
@@ -258,38 +260,36 @@ def test_completions_of_weak_labels_by_enumeration():
 def test_sets_of_states_in_any_table(kind):
     Y = np.array(DATA.Y, dtype=object)
     weak = Y.copy()
-    for row in range(0, 400, 4):
+    for row in range(0, 240, 4):
         weak[row, 1] = frozenset({Y[row, 1], "a"}) if row % 8 else {Y[row, 1], "b"}
     names = [f"v{k}" for k in range(4)]
     tables = {
         "array": weak,
         "pandas": pd.DataFrame(weak, columns=names),
-        "polars": pl.DataFrame([pl.Series(n, weak[:, k], dtype=pl.Object) for k, n in enumerate(names)]),
+        "polars": pl.DataFrame([pl.Series(n, weak[:, k].tolist(), dtype=pl.Object) for k, n in enumerate(names)]),
         "list": weak.tolist(),
     }
-    plain = GBNC(experts=None, max_parents=1)
+    plain = QUICK
     model = clone(plain).fit(DATA.X, tables[kind])
-    assert model.em_.n_completions > 400
+    assert model.em_.n_completions > 240
     expected = clone(plain).fit(DATA.X, weak).predict_proba(DATA.X)
     for one, other in zip(model.predict_proba(DATA.X), expected, strict=True):
         assert (one == other).all()
     filled = np.asarray(model.impute(DATA.X, tables[kind]))
-    for row in range(400):
+    for row in range(240):
         assert filled[row, 1] in (weak[row, 1] if isinstance(weak[row, 1], (set, frozenset)) else {weak[row, 1]})
 
 
 def test_weak_labels_help():
-    data = make_network(900, random_state=2)
+    data, random = make_network(900, random_state=0), np.random.RandomState(0)
     Y = np.array(data.Y[:200], dtype=object)
-    gone = np.random.RandomState(0).rand(*Y.shape) < 0.5
+    gone = random.rand(*Y.shape) < 0.5
     missing, weak = Y.copy(), Y.copy()
     missing[gone] = None
     for row, k in np.argwhere(gone):
-        weak[row, k] = frozenset({Y[row, k], next(s for s in "abc" if s != Y[row, k])})
+        weak[row, k] = frozenset({Y[row, k], random.choice([s for s in "abc" if s != Y[row, k]])})
     loss = [
-        joint_log_loss(
-            data.Y[200:], GBNC(experts=None, max_parents=1).fit(data.X[:200], one).predict_joint(data.X[200:])
-        )
+        joint_log_loss(data.Y[200:], clone(QUICK).fit(data.X[:200], one).predict_joint(data.X[200:]))
         for one in (weak, missing)
     ]
     assert loss[0] < loss[1]
@@ -300,7 +300,7 @@ def test_states_that_only_sets_have():
     for row in range(30):
         Y[row, 0] = frozenset({"a", "rare"})
     for table in (Y, pd.DataFrame(Y, columns=list("pqrs"))):
-        model = GBNC(experts=None, max_parents=1).fit(DATA.X, table)
+        model = clone(QUICK).fit(DATA.X, table)
         assert model.classes_[0].tolist() == ["a", "b", "c", "rare"]
         assert set(np.asarray(model.predict(DATA.X))[:, 0]) <= {"a", "b", "c", "rare"}
 
@@ -337,7 +337,7 @@ def test_weights_of_cells_are_those_of_local_models():
 
 
 def test_weights_of_one_change_nothing_and_zero_is_missing():
-    plain = GBNC(experts=None, max_parents=1)
+    plain = QUICK
     one = clone(plain).fit(DATA.X, DATA.Y, cell_weight=np.ones(DATA.Y.shape)).predict_proba(DATA.X)
     other = clone(plain).fit(DATA.X, DATA.Y).predict_proba(DATA.X)
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
@@ -353,7 +353,10 @@ def test_wrong_cells_of_low_weight_do_little_harm():
     wrong = np.random.RandomState(0).rand(*train.shape) < 0.3
     for row, k in np.argwhere(wrong):
         train[row, k] = next(s for s in "abc" if s != train[row, k])
-    for settings in ({"experts": None, "max_parents": 1}, {"max_parents": 1}):
+    for settings in (
+        QUICK.get_params(deep=False),
+        {"max_parents": 1, "experts": [ExtraTreesClassifier(30, random_state=0)]},
+    ):
         loss = [
             joint_log_loss(
                 data.Y[300:],
@@ -367,13 +370,13 @@ def test_wrong_cells_of_low_weight_do_little_harm():
 def test_complaints_about_weights_of_cells():
     good = np.ones(DATA.Y.shape)
     for weights, words in (
-        (good[:, :3], r"cell_weight has shape \(400, 3\); it must be \(400, 4\)"),
-        (np.where(np.arange(1600).reshape(400, 4) == 9, -1.0, good), r"cell_weight\[2, 1\] is -1.0"),
-        ([["a"] * 4] * 400, "cell_weight must be numbers"),
+        (good[:, :3], r"cell_weight has shape \(240, 3\); it must be \(240, 4\)"),
+        (np.where(np.arange(960).reshape(240, 4) == 9, -1.0, good), r"cell_weight\[2, 1\] is -1.0"),
+        ([["a"] * 4] * 240, "cell_weight must be numbers"),
     ):
         with pytest.raises(ValueError, match=words):
             GBNC().fit(DATA.X, DATA.Y, cell_weight=weights)
-    with pytest.raises(ValueError, match="does not accept it"):
+    with pytest.raises(TypeError, match="does not accept it"):
         GBNC(Unweighted()).fit(DATA.X, DATA.Y, cell_weight=2 * good)
 
 
@@ -381,7 +384,7 @@ def test_complaints_about_weights_of_cells():
 
 
 def test_a_complete_table_gives_the_same_bits_in_all_ways():
-    plain = GBNC(experts=None, max_parents=1)
+    plain = QUICK
     ways = ("em", "available", "drop", "error")
     models = [clone(plain).set_params(missing_labels=how).fit(DATA.X, DATA.Y) for how in ways]
     for model in models[1:]:
@@ -394,25 +397,31 @@ def test_em_beats_leaving_rows_out():
     data = make_network(900, random_state=1)
     X, Y, X_new, Y_new = data.X[:300], with_gaps(data.Y[:300], 0.4), data.X[300:], data.Y[300:]
     loss = {
-        how: joint_log_loss(Y_new, GBNC(experts=None, missing_labels=how).fit(X, Y).predict_joint(X_new))
+        how: joint_log_loss(Y_new, clone(QUICK).set_params(missing_labels=how).fit(X, Y).predict_joint(X_new))
         for how in ("em", "drop")
     }
     assert loss["em"] < loss["drop"]
 
 
 def test_experts_learn_from_the_known_states():
-    data = make_network(300, random_state=1)
+    data = make_network(120, n_class_variables=3, random_state=1)
     Y = with_gaps(data.Y, 0.3)
-    model = GBNC().fit(data.X, Y)
+    model = GBNC(max_parents=1).fit(data.X, Y)
     assert model.em_.converged
-    assert model.em_.n_completions > 300
+    assert model.em_.n_completions > 120
     assert all(any(score.used for score in own) for own in model.experts_.values())
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_result_does_not_depend_on_workers_or_repetition(n_jobs):
-    one = GBNC(max_parents=1).fit(DATA.X[:120], GAPPY[:120]).predict_proba(DATA.X)
-    other = GBNC(max_parents=1, n_jobs=n_jobs).fit(DATA.X[:120], GAPPY[:120]).predict_proba(DATA.X)
+    one = (
+        GBNC(max_parents=1, experts=[ExtraTreesClassifier(20, random_state=0)]).fit(DATA.X, GAPPY).predict_proba(DATA.X)
+    )
+    other = (
+        GBNC(max_parents=1, experts=[ExtraTreesClassifier(20, random_state=0)], n_jobs=n_jobs)
+        .fit(DATA.X, GAPPY)
+        .predict_proba(DATA.X)
+    )
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
@@ -429,9 +438,10 @@ class Unweighted(ClassifierMixin, BaseEstimator):
 
 
 def test_an_estimator_without_weights_gets_imputations():
-    model = GBNC(Unweighted(), conditioning="partition", max_parents=1).fit(DATA.X, GAPPY)
-    assert model.em_.n_completions == N_IMPUTATIONS * pd.notna(GAPPY).any(axis=1).sum()
-    assert np.isfinite(model.predict_joint(DATA.X).log_prob(DATA.Y)).all()
+    Y = GAPPY[:100, :2]
+    model = GBNC(Unweighted(), conditioning="partition", max_parents=1).fit(DATA.X[:100], Y)
+    assert model.em_.n_completions == N_IMPUTATIONS * pd.notna(Y).any(axis=1).sum()
+    assert np.isfinite(model.predict_joint(DATA.X).log_prob(DATA.Y.iloc[:, :2])).all()
 
 
 # Tables and their cases ---------------------------------------------------------------------------------------
@@ -439,7 +449,7 @@ def test_an_estimator_without_weights_gets_imputations():
 
 def test_any_kind_of_table():
     names = [f"v{k}" for k in range(DATA.Y.shape[1])]
-    plain = GBNC(experts=None, max_parents=1)
+    plain = QUICK
     expected = clone(plain).fit(DATA.X, GAPPY).predict(DATA.X)
     frame = pd.DataFrame(GAPPY, columns=names)
     for Y in (frame, frame.astype("category"), pl.DataFrame(GAPPY.tolist(), schema=names, orient="row")):
@@ -451,7 +461,7 @@ def test_any_kind_of_table():
 def test_numbers_with_gaps():
     codes = np.array([[ord(state) for state in row] for row in np.asarray(DATA.Y)], dtype=float)
     codes[pd.isna(GAPPY)] = np.nan
-    model = GBNC(experts=None, max_parents=1).fit(DATA.X, codes)
+    model = clone(QUICK).fit(DATA.X, codes)
     assert not np.isnan(model.predict(DATA.X)).any()
     assert [len(states) for states in model.classes_] == [3, 3, 3, 3]
 
@@ -465,9 +475,9 @@ def test_a_class_variable_without_any_state():
 
 def test_rows_with_nothing_known():
     Y = GAPPY.copy()
-    Y[50:200] = None
-    plain = GBNC(experts=None, max_parents=1)
-    some = np.r_[0:50, 200:400]
+    Y[50:150] = None
+    plain = QUICK
+    some = np.r_[0:50, 150:240]
     ignored, without = clone(plain).fit(DATA.X, Y), clone(plain).fit(DATA.X.iloc[some], Y[some])
     assert (ignored.predict_proba(DATA.X)[0] == without.predict_proba(DATA.X)[0]).all()
     used = clone(plain).set_params(use_unlabelled=True).fit(DATA.X, Y)
@@ -482,7 +492,7 @@ def test_rows_with_nothing_known():
 def test_a_state_that_only_incomplete_rows_have():
     Y = GAPPY.copy()
     Y[7] = ["rare", None, "a", "b"]
-    model = GBNC(experts=None, max_parents=1).fit(DATA.X, Y)
+    model = clone(QUICK).fit(DATA.X, Y)
     assert "rare" in model.classes_[0]
     assert (model.predict_proba(DATA.X)[0] > 0).all()
 
@@ -501,7 +511,7 @@ def test_missing_labels_as_an_error():
 
 
 def test_a_saved_model(tmp_path):
-    model = GBNC(max_parents=1).fit(DATA.X[:150], GAPPY[:150])
+    model = clone(QUICK).fit(DATA.X, GAPPY)
     pmdc.save(model, tmp_path / "model.pmdc")
     loaded = pmdc.load(tmp_path / "model.pmdc")
     assert loaded.em_ == model.em_

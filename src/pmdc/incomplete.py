@@ -108,14 +108,14 @@ def learn_incomplete(model: GBNC, rows: TrainingRows, deadline: Deadline) -> tup
     cv = read_cv(model.cv)
     settings = replace(configure(model, rows, blocks, cv), deadline=deadline)
     _check_required(rows, settings)
-    stage2 = run_stage2(rows, settings)
-    if model.missing_labels == "available":
-        return (blocks, settings, learn_given_experts(rows, settings, blocks, stage2)), None
-    if model.criterion == "loo":
+    if model.criterion == "loo" and model.missing_labels == "em":
         raise ValueError(
             "criterion='loo' cannot be combined with missing states in y: rows are completed in several ways. Choose "
             "criterion='cv' or missing_labels='available'."
         )
+    stage2 = run_stage2(rows, settings)
+    if model.missing_labels == "available":
+        return (blocks, settings, learn_given_experts(rows, settings, blocks, stage2)), None
     folds = read_folds(cv, rows, whole_rows=True)  # the same folds in every round
     fixed = [(rows.origin[folds.rows[seen]], rows.origin[folds.rows[held]]) for seen, held in folds.pairs]
     weighable = all(one is None or has_fit_parameter(one, "sample_weight") for one in settings.estimators)

@@ -9,8 +9,10 @@ import narwhals as nw
 import numpy as np
 
 from pmdc._support.arrays import Array, Codes, Marks
-from pmdc._support.checks import shorten
 from pmdc.table.columns import as_objects, is_missing, show
+
+MAX_SHOWN = 6
+"""States of a set that a message shows."""
 
 
 class WeakCell(NamedTuple):
@@ -31,16 +33,16 @@ def take_sets(Y: Any) -> tuple[Any, list[WeakCell]]:
         return _from_frame(Y, frame)
     series = nw.from_native(Y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        values, cells = _from_column(series.to_list(), 0) if series.dtype == nw.Object else (None, [])
-        return (Y, []) if values is None or not cells else (_new_series(Y, series, values), cells)
+        old = series.to_list() if series.dtype == nw.Object else []
+        values, cells = _from_column(old, 0)
+        return (Y, []) if values is old else (_new_series(Y, series, values), cells)
     if isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim in (1, 2):
-        matrix, cells = Y.copy(), []
-        for k, column in enumerate(matrix.reshape(len(matrix), -1).T):
+        matrix, cells = Y.reshape(len(Y), -1).copy(), []
+        for k, column in enumerate(Y.reshape(len(Y), -1).T):
             values, own = _from_column(column.tolist(), k)
-            if own:
-                matrix.reshape(len(matrix), -1)[:, k] = as_objects(values)
-                cells += own
-        return (matrix, cells) if cells else (Y, [])
+            matrix[:, k] = as_objects(values)
+            cells += own
+        return matrix.reshape(Y.shape), cells
     if isinstance(Y, (list, tuple)):
         return _from_list(Y)
     return Y, []
@@ -50,11 +52,12 @@ def _from_frame(Y: Any, frame: nw.DataFrame[Any]) -> tuple[Any, list[WeakCell]]:
     cells, changed = [], {}
     for k, series in enumerate(frame.iter_columns()):
         if series.dtype == nw.Object or (series.implementation.is_pandas_like() and series.to_native().dtype == object):
-            values, own = _from_column(series.to_list(), k)
-            if own:
+            old = series.to_list()
+            values, own = _from_column(old, k)
+            if values is not old:
                 changed[series.name] = _new_series(series.to_native(), series, values)
                 cells += own
-    if not cells:
+    if not changed:
         return Y, []
     if frame.implementation.is_pandas_like():
         return Y.assign(**changed), cells
@@ -69,17 +72,17 @@ def _new_series(native: Any, series: nw.Series[Any], values: list[Any]) -> Any:
 
 def _from_list(Y: Sequence[Any]) -> tuple[Any, list[WeakCell]]:
     if not any(isinstance(row, (list, tuple)) for row in Y):
-        values, cells = _from_column(list(Y), 0)
-        return (values, cells) if cells else (Y, [])
+        return _from_column(list(Y), 0)
     rows, cells = [], []
     for number, row in enumerate(Y):
         values, own = _from_column(list(row), 0) if isinstance(row, (list, tuple)) else (row, [])
         cells += [WeakCell(number, cell.row, cell.states) for cell in own]
         rows.append(values)
-    return (rows, cells) if cells else (Y, [])
+    return rows, cells
 
 
 def _from_column(values: list[Any], k: int) -> tuple[list[Any], list[WeakCell]]:
+    """Return the values of a column with sets taken out, the same list if there are none, and the sets."""
     kinds = set(map(type, values))
     if not any(issubclass(kind, (set, frozenset)) for kind in kinds):
         return values, []
@@ -132,4 +135,5 @@ def possible_states(cells: Sequence[WeakCell], states: Sequence[Array], codes: C
 
 def show_set(states: Iterable[Any]) -> str:
     """Return a set of states for a message."""
-    return "{" + shorten(sorted(map(show, states))) + "}"
+    shown = sorted(map(show, states))
+    return "{" + ", ".join(shown[:MAX_SHOWN]) + (", ..." if len(shown) > MAX_SHOWN else "") + "}"
