@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/questions.md", "docs/saving.md", "docs/scores.md", "docs/search.md", "docs/paper.md"]
+    "page",
+    [f"docs/{name}.md" for name in ("questions", "incomplete", "saving", "scores", "search", "paper")],
 )
 def test_examples_of_the_page(page, tmp_path, monkeypatch):
     pytest.importorskip("statsmodels")
