@@ -169,7 +169,7 @@ class _StructuralEM:
         learned, done = self.settle(learned)
         deadline = self.settings.deadline
         graphs, converged = [learned.families], False
-        while len(graphs) <= MAX_ROUNDS and not (len(graphs) > 1 and deadline.passed()):
+        while len(graphs) <= MAX_ROUNDS and not deadline.passed():
             tell_phase(f"round {len(graphs)} of structural EM")
             learned, done = self.settle(self.learn(done, first))
             self.settings.log(f"round {len(graphs)} of structural EM: log-likelihood {self.path[-1]:.6g}")
@@ -181,7 +181,7 @@ class _StructuralEM:
             if deadline.passed():
                 deadline.cut("rounds of structural EM")
         n_rounds = len(graphs) - 1
-        if self.stage2 is not None:
+        if self.stage2 is not None and not deadline.passed():
             learned = self.learn(done, first, with_parents=True)
         return learned, EMResult(n_rounds, converged, self.path, len(done.rows), done.pruned)
 
