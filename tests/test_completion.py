@@ -8,6 +8,7 @@ import pytest
 
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
+from pmdc.learners import Logistic
 
 DATA = make_network(300, random_state=2)
 MODEL = GBNC(experts=None, max_parents=2).fit(DATA.X, DATA.Y)
@@ -66,6 +67,21 @@ def test_complaints():
         MODEL.impute(DATA.X, GAPPY[:10])
     with pytest.raises(ValueError, match="column 'y0', row 3.*'odd'"):
         MODEL.impute(DATA.X, GAPPY.assign(y0=["odd" if i == 3 else "a" for i in range(300)]))
+
+
+def test_states_that_are_impossible_together():
+    Y = DATA.Y.copy()
+    Y["y1"] = Y["y0"]
+    model = GBNC(
+        Logistic(C=1.0), experts=None, backoff="none", conditioning="partition", criterion="bic", max_parents=1
+    )
+    model.fit(DATA.X, Y)
+    gappy = Y.astype(object)
+    gappy.iloc[7] = ["a", "b", None, None]
+    with pytest.raises(ValueError, match="y, row 7: .*'y0': 'a', 'y1': 'b'.*backoff='parents'"):
+        model.impute(DATA.X, gappy)
+    found = model.suspicious_cells(DATA.X, gappy, cv=2)
+    assert {(found.rows[i], found.names[i]) for i in range(2)} == {(7, "y0"), (7, "y1")}
 
 
 def test_flipped_cells_are_suspicious():

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 import pmdc
 from pmdc import GBNC, BinaryRelevance
 from pmdc.datasets import make_network
-from pmdc.e_step import MIN_PROBABILITY, N_DRAWS, N_IMPUTATIONS, complete
+from pmdc.e_step import MIN_PROBABILITY, N_DRAWS, complete
 from pmdc.incomplete import _StructuralEM
 from pmdc.inference import JointDistribution
 from pmdc.learners import Logistic
@@ -347,6 +347,20 @@ def test_weights_of_one_change_nothing_and_zero_is_missing():
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
+def test_weights_of_sets_and_of_named_columns():
+    Y, gappy = np.array(DATA.Y, dtype=object), np.array(DATA.Y, dtype=object)
+    gappy[:30, 1] = None
+    Y[:30, 1] = [frozenset({"a", "b"})] * 30
+    Y, missing = (pd.DataFrame(one, columns=list("pqrs")) for one in (Y, gappy))
+    weights = pd.DataFrame(np.where(pd.isna(gappy), 0.0, 1.0), columns=list("pqrs"))
+    expected = clone(QUICK).fit(DATA.X, missing).predict_proba(DATA.X)
+    for table in (weights, weights[list("srqp")]):
+        found = clone(QUICK).fit(DATA.X, Y, cell_weight=table).predict_proba(DATA.X)
+        assert found[1] == pytest.approx(expected[1])
+    with pytest.raises(ValueError, match="cell_weight lacks the class variable 'q'"):
+        clone(QUICK).fit(DATA.X, Y, cell_weight=weights.rename(columns={"q": "z"}))
+
+
 def test_wrong_cells_of_low_weight_do_little_harm():
     data = make_network(900, random_state=2)
     train = np.array(data.Y[:300], dtype=object)
@@ -440,7 +454,7 @@ class Unweighted(ClassifierMixin, BaseEstimator):
 def test_an_estimator_without_weights_gets_imputations():
     Y = GAPPY[:100, :2]
     model = GBNC(Unweighted(), conditioning="partition", max_parents=1).fit(DATA.X[:100], Y)
-    assert model.em_.n_completions == N_IMPUTATIONS * pd.notna(Y).any(axis=1).sum()
+    assert model.em_.n_completions == model.em_.n_drawn == pd.notna(Y).any(axis=1).sum()
     assert np.isfinite(model.predict_joint(DATA.X).log_prob(DATA.Y.iloc[:, :2])).all()
 
 
@@ -487,6 +501,62 @@ def test_rows_with_nothing_known():
     Y[0] = ["a", "b", "a", "b"]
     with pytest.raises(ValueError, match="no known state|no row"):
         clone(plain).set_params(missing_labels="drop").fit(DATA.X[1:], np.where(Y[1:] == "b", None, Y[1:]))
+
+
+def test_a_class_variable_without_a_known_state():
+    Y = np.array(DATA.Y, dtype=object)
+    Y[:, 1] = [frozenset("ab")] * len(Y)
+    zeros = np.ones(DATA.Y.shape)
+    zeros[:, 1] = 0
+    for how in ("em", "available"):
+        for table, weights in ((Y, None), (DATA.Y, zeros)):
+            with pytest.raises(ValueError, match="'y1' has no known state"):
+                clone(QUICK).set_params(missing_labels=how).fit(DATA.X, table, cell_weight=weights)
+
+
+def test_the_plan_of_a_table_with_gaps():
+    assert QUICK.plan(DATA.X, GAPPY).parent_sets == QUICK.plan(DATA.X, DATA.Y).parent_sets
+
+
+def test_one_gap_does_not_change_the_guard():
+    """Posterior probabilities are no weights that rows were given: three rows remain three rows."""
+    Y, rows = np.array(DATA.Y, dtype=object), np.arange(len(DATA.Y))
+    cv = [(rows[rows % 4 != f], rows[rows % 4 == f]) for f in range(4)]
+    model = GBNC(Logistic(C=1.0), experts=None, conditioning="partition", max_parents=1, criterion="cv", cv=cv)
+    weights = np.full(len(Y), 3.0)
+    before = clone(model).fit(DATA.X, Y, sample_weight=weights)
+    Y[5, 2] = None
+    after = clone(model).fit(DATA.X, Y, sample_weight=weights)
+    assert abs(sum(map(len, before.scores_.values())) - sum(map(len, after.scores_.values()))) <= 1
+    assert set(after.graph_.edges) == set(before.graph_.edges)
+
+
+def test_shrinkage_is_that_of_available_rows():
+    """Completed states look like the models that completed them, so no shrinkage would seem best."""
+    data = make_network(600, random_state=10)
+    Y = with_gaps(data.Y[:150], 0.5)
+    model = GBNC(Logistic(C=1.0), experts=None, max_parents=2, conditioning="partition")
+    loss = {}
+    for how in ("em", "available"):
+        fitted = clone(model).set_params(missing_labels=how).fit(data.X[:150], Y)
+        loss[how] = joint_log_loss(data.Y[150:], fitted.predict_joint(data.X[150:]))
+    assert loss["em"] < loss["available"]
+
+
+def test_whole_numbers_with_gaps_stay_whole():
+    Y = [[None, "p"] if i == 0 else [i % 2, "pq"[i % 3 > 0]] for i in range(60)]
+    model = clone(QUICK).fit(DATA.X[:60], Y)
+    assert model.classes_[0].tolist() == [0, 1]
+    assert model.classes_[0].dtype == np.int64
+    assert {type(value) for value in model.impute(DATA.X[:60], Y)[:, 0].tolist()} == {int}
+    found = QUICK.suspicious_cells(DATA.X[:60], Y, cv=2)
+    own = found.names == "y0"
+    assert {type(value) for value in (*found.states[own], *found.expected[own])} == {int}
+
+
+def test_no_blocks_are_tried():
+    with pytest.warns(UserWarning, match="blocks='auto' is not tried"):
+        assert clone(QUICK).set_params(blocks="auto").fit(DATA.X, GAPPY).blocks_ == []
 
 
 def test_a_state_that_only_incomplete_rows_have():

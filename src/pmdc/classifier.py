@@ -91,8 +91,9 @@ class GBNC(MultiDimensionalClassifier):
     blocks : None, "auto" or list of lists of names, default=None
         Class variables that form one node of the network, whose states are their observed combinations. "auto" tries
         one block of all class variables, if they have at most 1,024 combinations, and blocks of the pairs with the
-        strongest arcs, at most three; each costs another fit, with forests as the experts of the block, and is kept if
-        held-out rows gain more than the guard. Blocks that are kept are learned once more with all experts.
+        strongest arcs, at most three (none with missing states in y); each costs another fit, with forests as the
+        experts of the block, and is kept if held-out rows gain more than the guard. Blocks that are kept are learned
+        once more with all experts.
     guard : float, default=2.0
         The significance that arcs need with held-out criteria, in standard errors for the graph as a whole: if no class
         variable had any effect on another, a graph would have an arc with about the probability that a normal variable
@@ -109,9 +110,9 @@ class GBNC(MultiDimensionalClassifier):
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
         not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
-        their own). A list contains positions in the table given to `fit`; a splitter is called with the rows of
-        positive weight. In both, every row must be held out exactly once, a row is in one fold whatever its weight, and
-        the experts use these folds too.
+        their own, and with EM). A list contains positions in the table given to `fit`; a splitter is called with the
+        rows of positive weight. In both, every row must be held out exactly once, a row is in one fold whatever its
+        weight, and the experts use these folds too.
     prune : {"lemma", "definition", None}, default="lemma"
         Which parent sets are not scored, with penalised criteria. "lemma" preserves the optimum. "definition" is the
         paper's refinement, which may lose it (only with ``conditioning="partition"``; otherwise the same as "lemma").
@@ -188,7 +189,8 @@ class GBNC(MultiDimensionalClassifier):
     frequencies_ : pmdc.table.frequencies.Frequencies
         How often each state of each class variable occurs in the training rows, and the most frequent outcome.
     em_ : pmdc.incomplete.EMResult
-        Rounds, log-likelihoods and convergence of structural EM, if y had missing states.
+        Rounds, log-likelihoods and convergence of structural EM, if the rows learned from had missing states. The
+        scores are then those of the completed rows.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if all columns of X have string names.
@@ -352,12 +354,13 @@ class GBNC(MultiDimensionalClassifier):
             A named tuple: `parent_sets` within the limits, before pruning; `local_models`, an upper bound on the models
             that they need (None if there are too many sets to list); and `experts`, the folds and candidates of the
             default experts with what is left out because of the size of the table (None without experts). Unless
-            ``conditioning="partition"``, parent sets contain class variables only and `local_models` is None.
+            ``conditioning="partition"``, parent sets contain class variables only and `local_models` is None. With
+            missing states, EM scores parent sets two or three times.
         """
         other = copy(self)
-        rows = other._read_training(X, y, None)
+        rows = other._usable(other._read_training(X, y, None))
         cv = 5 if isinstance(self.cv, Iterator) else self.cv  # a generator can be read only once, by fit
-        settings = configure(other, rows, Blocks.of([], rows), cv)
+        settings = configure(other, rows, Blocks.alone(rows.class_sizes), cv)
         experts = plan_for(other, rows, settings)
         if self.conditioning == "partition":
             return plan(settings.rules, rows.sizes, len(rows))._replace(experts=experts)

@@ -5,7 +5,7 @@ Beyond the paper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ class CompletionMixin:
         codes, possible = self.class_table_.encode_weak(y)
         if len(codes) != len(features):
             raise ValueError(f"X has {len(features)} rows, y has {len(codes)}: they must have the same number of rows.")
-        parts = self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE), possible=possible)
+        parts = self._posteriors(features, codes, possible)
         if kind == "mode":
             return self.class_table_.decode(np.concatenate([part.mode_codes()[0] for part in parts]), like=y)
         if kind == "sample":
@@ -98,11 +98,27 @@ class CompletionMixin:
         proba = [np.concatenate(own) for own in zip(*(part.marginals() for part in parts), strict=True)]
         return proba[0] if self.class_table_.one_dimensional else proba
 
+    def _posteriors(
+        self: Any, features: Any, codes: Codes, possible: Sequence[Marks | None] | None
+    ) -> Iterator[BaseDistribution]:
+        """Yield the distributions given the known and the possible states."""
+        try:
+            yield from self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE), possible=possible)
+        except ImpossibleEvidenceError as error:
+            table, row = self.class_table_, codes[error.row]
+            known = {name: table.states[k][row[k]] for k, name in enumerate(table.names) if row[k] >= 0}
+            raise ValueError(
+                f"y, row {error.row}: by this model the known states {known} and the sets of possible states have "
+                "probability zero together, so nothing follows from them. Correct them, or fit with backoff='parents', "
+                "which leaves no probability zero."
+            ) from None
+
     def suspicious_cells(self: Any, X: Any, y: Any, *, cv: int = 5) -> SuspiciousCells:
         """Rank the known states of a table by how improbable they are.
 
         The probability of a state is given the features and all other known states of its row, by a model of the other
-        folds: a clone of this classifier, which need not be fitted, is fitted without each fold in turn.
+        folds: a clone of this classifier, which need not be fitted, is fitted without each fold in turn. Where the
+        other states have probability zero together, it is given the features alone.
 
         Parameters
         ----------
@@ -156,10 +172,7 @@ def _cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
     for part in model._chunk_distributions(features, None):
         rows = slice(start, start + len(part))
         for k, own in enumerate(proba):
-            try:
-                own[rows] = _given_others(part, evidence[rows], take_possible(possible, rows), k)
-            except ImpossibleEvidenceError as error:
-                raise ImpossibleEvidenceError(int(numbers[start + error.row]), error.why) from None
+            own[rows] = _given_others(part, evidence[rows], take_possible(possible, rows), k)
         start += len(part)
     found = []
     for k, name in enumerate(table.names):
@@ -176,9 +189,16 @@ def _given_others(part: BaseDistribution, evidence: Codes, possible: Sequence[Ma
     """Return the distribution of a class variable given the other class variables."""
     others = evidence.copy()
     others[:, k] = NO_EVIDENCE
-    if possible is not None:
-        part = part.restricted([None if j == k else own for j, own in enumerate(possible)])
-    return part.given_codes(others).marginals()[k]
+    sets = [None if j == k or own is None else own.copy() for j, own in enumerate(possible or ())]
+    while True:
+        try:
+            restricted = part.restricted(sets) if sets else part
+            return restricted.given_codes(others).marginals()[k]
+        except ImpossibleEvidenceError as error:
+            others[error.row] = NO_EVIDENCE
+            for own in sets:
+                if own is not None:
+                    own[error.row] = True
 
 
 def _given_states(model: Any, y: Any, k: int) -> Array:

@@ -26,9 +26,6 @@ MAX_COMPLETIONS = 64
 N_DRAWS = 20
 """Draws for a row with many ways."""
 
-N_IMPUTATIONS = 5
-"""Draws for every row, if an estimator accepts no weights."""
-
 
 class Completions(NamedTuple):
     """Rows completed in several ways.
@@ -44,6 +41,8 @@ class Completions(NamedTuple):
         log P(known states | x) of each row.
     pruned : float
         The largest share of a row's probability that was left out.
+    n_drawn : int
+        The number of rows that got draws.
     """
 
     rows: Codes
@@ -51,6 +50,7 @@ class Completions(NamedTuple):
     weights: Floats
     log_prob: Floats
     pruned: float
+    n_drawn: int
 
     @classmethod
     def join(cls, pieces: Sequence[Completions]) -> Completions:
@@ -62,6 +62,7 @@ class Completions(NamedTuple):
             np.concatenate([piece.weights for piece in pieces]),
             np.concatenate([piece.log_prob for piece in pieces]),
             max(piece.pruned for piece in pieces),
+            sum(piece.n_drawn for piece in pieces),
         )
 
 
@@ -87,22 +88,23 @@ def complete(joint: JointDistribution, codes: Codes, n_draws: int | None = None)
     n_draws : int or None
         The number of draws that every row gets; None for the rule above.
     """
-    sizes = joint.class_table.sizes
+    log_sizes = np.log2(joint.class_table.sizes)
     log_prob, pruned = np.zeros(len(codes)), 0.0
-    pieces: list[_Ways] = []
+    drawn = (codes < 0) @ log_sizes > math.log2(MAX_COMPLETIONS) + 1e-9 if n_draws is None else codes[:, 0] >= -2
     patterns, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
+    pieces: list[_Ways] = []
+    if drawn.any():
+        rows = np.flatnonzero(drawn)
+        pieces.append(_draw(joint, codes, rows, N_DRAWS if n_draws is None else n_draws))
+        log_prob[rows] = pieces[0].log_prob
     for number, missing in enumerate(patterns):
-        rows = np.flatnonzero(pattern.ravel() == number)
-        free = np.flatnonzero(missing)
-        if n_draws is not None or math.prod(sizes[k] for k in free) > MAX_COMPLETIONS:
-            ways = _draw(joint, codes, rows, N_DRAWS if n_draws is None else n_draws)
-        else:
-            ways = _enumerate(joint, codes, rows, free)
-        log_prob[rows], pruned = ways.log_prob, max(pruned, ways.pruned)
-        pieces.append(ways)
+        rows = np.flatnonzero((pattern.ravel() == number) & ~drawn)
+        if len(rows):
+            pieces.append(_enumerate(joint, codes, rows, np.flatnonzero(missing)))
+            log_prob[rows], pruned = pieces[-1].log_prob, max(pruned, pieces[-1].pruned)
     index, completed, weights = (np.concatenate(part) for part in list(zip(*pieces, strict=True))[:3])
     order = np.argsort(index, kind="stable")
-    return Completions(index[order], completed[order], weights[order], log_prob, pruned)
+    return Completions(index[order], completed[order], weights[order], log_prob, pruned, int(drawn.sum()))
 
 
 def _enumerate(joint: JointDistribution, codes: Codes, rows: Codes, free: Codes) -> _Ways:

@@ -27,11 +27,12 @@ from pmdc.inference.base import BaseDistribution
 from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
 from pmdc.learners import default_estimator
-from pmdc.table.classes import ClassTable, keep_names_apart, warn_misspelt
+from pmdc.table.classes import ClassTable, keep_names_apart, refuse_unknown, warn_misspelt
 from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
 from pmdc.table.frequencies import Frequencies
 from pmdc.table.rows import TrainingRows, read_cell_weights, read_weights, take_possible
+from pmdc.table.weak_labels import are_sets, without_sets
 
 if TYPE_CHECKING:
     import networkx
@@ -132,8 +133,8 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         before = dict(self.__dict__)
         try:
             started = now()
-            rows = self._read_training(X, y, sample_weight, cell_weight)
-            rows = self._usable(rows)
+            rows = self._usable(self._read_training(X, y, sample_weight, cell_weight))
+            refuse_unknown(self.class_table_.names, rows.classes)
             self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
@@ -166,12 +167,13 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         self.classes_ = (
             self.class_table_.states[0] if self.class_table_.one_dimensional else list(self.class_table_.states)
         )
-        cells = None if cell_weight is None else read_cell_weights(cell_weight, codes.shape)
-        if cells is not None:
+        cells = None
+        if cell_weight is not None:
+            cells = read_cell_weights(self.class_table_.in_order(cell_weight, "cell_weight"), codes.shape)
             if missing == "raise" and not cells[kept].all():
                 raise ValueError("cell_weight is 0 for some cells, which missing_labels='error' does not allow.")
-            codes = np.where(cells > 0, codes, MISSING)
-            cells = np.where(codes >= 0, cells, 1.0)[kept]
+            codes, possible = np.where(cells > 0, codes, MISSING), without_sets(possible, cells > 0)
+            cells = np.where((codes >= 0) | are_sets(possible, codes.shape), cells, 1.0)[kept]
         return TrainingRows(
             self.feature_table_.encode(columns).rows(kept),
             codes[kept],

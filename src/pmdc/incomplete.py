@@ -28,9 +28,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from pmdc._support.arrays import Codes
 from pmdc._support.progress import tell_phase
+from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
 from pmdc.configure import Learned, configure, read_cv
-from pmdc.e_step import N_IMPUTATIONS, Completions, complete
+from pmdc.e_step import Completions, complete
 from pmdc.inference.distribution import JointDistribution
 from pmdc.learn import LearnedNetwork, Stage2, fit_again, learn_given_experts, run_stage2
 from pmdc.scores.folds import read_folds
@@ -75,6 +76,9 @@ class EMResult:
         Completed rows of the last round.
     pruned : float
         The largest share of a row's probability that improbable completions had in the last round.
+    n_drawn : int
+        Rows with so many ways to complete them that draws were used instead (`pmdc.e_step.MAX_COMPLETIONS`); all rows
+        if an estimator accepts no weights.
     """
 
     n_rounds: int
@@ -82,6 +86,7 @@ class EMResult:
     log_likelihood: list[float]
     n_completions: int
     pruned: float
+    n_drawn: int = 0
 
 
 def usable_rows(rows: TrainingRows, missing_labels: str, use_unlabelled: bool) -> TrainingRows:
@@ -104,6 +109,8 @@ def learn_incomplete(model: GBNC, rows: TrainingRows, deadline: Deadline) -> tup
             f"blocks={model.blocks!r} cannot be combined with missing states in y: fill them with impute(X, y) of a "
             "model without blocks, or choose missing_labels='drop'."
         )
+    if model.blocks is not None:
+        warn_user("blocks='auto' is not tried, because y has missing states: each class variable is a node of its own.")
     blocks = Blocks.alone(rows.class_sizes)
     cv = read_cv(model.cv)
     settings = replace(configure(model, rows, blocks, cv), deadline=deadline)
@@ -119,7 +126,7 @@ def learn_incomplete(model: GBNC, rows: TrainingRows, deadline: Deadline) -> tup
     folds = read_folds(cv, rows, whole_rows=True)  # the same folds in every round
     fixed = [(rows.origin[folds.rows[seen]], rows.origin[folds.rows[held]]) for seen, held in folds.pairs]
     weighable = all(one is None or has_fit_parameter(one, "sample_weight") for one in settings.estimators)
-    em = _StructuralEM(rows, replace(settings, cv=fixed), model, blocks, stage2, None if weighable else N_IMPUTATIONS)
+    em = _StructuralEM(rows, replace(settings, cv=fixed), model, blocks, stage2, None if weighable else 1)
     learned, result = em.run()
     return (blocks, settings, learned), result
 
@@ -150,7 +157,8 @@ class _StructuralEM:
     blocks : Blocks
     stage2 : Stage2 or None
     n_draws : int or None
-        The draws for every row, because an estimator accepts no weights; None otherwise.
+        1 if an estimator accepts no weights: each row is completed by a draw, the same random numbers in each step.
+        (Several copies of all rows would mislead estimators that count them, such as nearest neighbours.)
     path : list of float
         The log-likelihoods so far.
     """
@@ -180,24 +188,31 @@ class _StructuralEM:
         else:
             if deadline.passed():
                 deadline.cut("rounds of structural EM")
+        if not converged and not deadline.passed():
+            warn_user(
+                f"structural EM did not settle in {len(graphs) - 1} structure searches (em_.log_likelihood has its "
+                "path). If the local models are random or overfit, missing_labels='available' may be better."
+            )
         n_rounds = len(graphs) - 1
         if self.stage2 is not None and not deadline.passed():
             learned = self.learn(done, first, with_parents=True)
-        return learned, EMResult(n_rounds, converged, self.path, len(done.rows), done.pruned)
+        return learned, EMResult(n_rounds, converged, self.path, len(done.rows), done.pruned, done.n_drawn)
 
     @property
     def settled(self) -> bool:
         """Whether the last step has changed the log-likelihood only a little."""
-        if len(self.path) < 2:
-            return False
-        return abs(self.path[-1] - self.path[-2]) <= TOLERANCE * float(self.rows.weights.sum())
+        return len(self.path) > 1 and abs(self.path[-1] - self.path[-2]) <= self.tolerance
+
+    @property
+    def tolerance(self) -> float:
+        return TOLERANCE * float(self.rows.weights.sum())
 
     def settle(self, learned: LearnedNetwork) -> tuple[LearnedNetwork, Completions]:
         """Repeat the E-step and the fit of the local models until the log-likelihood settles."""
         done = self.complete(learned)
         self.path.append(float(self.rows.weights @ done.log_prob))
         for step in range(MAX_STEPS):
-            if (step and self.settled) or self.settings.deadline.passed():
+            if (step and self.path[-1] - self.path[-2] <= self.tolerance) or self.settings.deadline.passed():
                 break
             copies, stage2 = self.copies(done)
             learned = fit_again(learned, copies, self.settings, stage2)

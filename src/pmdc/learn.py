@@ -11,7 +11,7 @@ final fit stop when their time is up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from pmdc._support.parallel import workers
 from pmdc._support.progress import tell_phase
 from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
-from pmdc.candidates.families import Family, FamilyTable, best_per_class_set
+from pmdc.candidates.families import Family, FamilyTable, Task, best_per_class_set
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import DEFAULT_MAX_PARENTS, ParentRules
 from pmdc.directions import undetermined_arcs
@@ -92,6 +92,8 @@ class LearnedNetwork(NamedTuple):
     held_out : array of shape (n, n_nodes) or None
         The held-out log-probability of each row's states, if a held-out criterion has scored the rows as they are.
     ranking : for each class variable its possible parents, the most informative first
+    kappas : dict
+        (class variable, family) -> shrinkage, of all families that were scored by held-out rows.
     """
 
     network: Network
@@ -107,6 +109,7 @@ class LearnedNetwork(NamedTuple):
     experts: list[list[ExpertScore]]
     held_out: Floats | None
     ranking: Sequence[Sequence[int]]
+    kappas: dict[Task, float]
 
 
 class Stage2(NamedTuple):
@@ -160,7 +163,7 @@ def learn_given_experts(
     with_parents : bool
         Whether experts may be fitted again with the parents.
     before : LearnedNetwork or None
-        The network whose C and ranking of parents are used instead of chosen.
+        The network whose C, shrinkage and ranking of parents are used instead of chosen.
     """
     write, deadline = settings.log if settings.verbose else None, settings.deadline
     fits, experts = (None, None) if stage2 is None else stage2
@@ -168,7 +171,7 @@ def learn_given_experts(
     fitter = Fitter.of(rows, learners, _rank(rows, settings.rules) if before is None else before.ranking)
     fitter = replace(fitter, C=None if before is None else before.C)
     with workers(settings.n_jobs, write, all(learner.releases_gil for learner in learners)) as parallel:
-        scorer = _make_scorer(rows, settings, fitter, parallel)
+        scorer = _make_scorer(rows, settings, fitter, parallel, {} if before is None else before.kappas)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
         structure, families, tree = _find_network(scored.accepted, blocks, settings)
@@ -205,6 +208,7 @@ def learn_given_experts(
         tried,
         chosen.held_out,
         fitter.ranking,
+        scorer.kappas if isinstance(scorer, HeldOutScorer) else {},
     )
 
 
@@ -277,7 +281,9 @@ def _rank(rows: TrainingRows, rules: Sequence[ParentRules]) -> list[list[int]]:
     ]
 
 
-def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel) -> Scorer:
+def _make_scorer(
+    rows: TrainingRows, settings: Settings, fitter: Fitter, parallel: Parallel, kappas: Mapping[Task, float]
+) -> Scorer:
     """Make the scorer of families; choose C first if it is to be chosen."""
     auto_C = fitter.C is None and any(map(chooses_C, fitter.learners))
     deadline = settings.deadline
@@ -299,7 +305,7 @@ def _make_scorer(rows: TrainingRows, settings: Settings, fitter: Fitter, paralle
     limit = deadline.share(SCORES_SHARE)
     if not settings.held_out:
         return TrainingScorer(fitter, parallel, _penalty(fitter, settings), limit)
-    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget, limit)
+    return HeldOutScorer(held_out, parallel, evaluator, settings.shrunk, settings.memory_budget, limit, kappas)
 
 
 def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:

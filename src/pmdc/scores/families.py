@@ -149,8 +149,11 @@ class FamilyScoring:
         return self._design_effect(child) * least_gain(self.settings.guard, n_tests, max(n_parameters, 1.0))
 
     def _design_effect(self, child: int) -> float:
-        """Return by how much weights that are not counts raise the variance of a score."""
-        weights = self.scorer.fitter.learners[child].sample_weight
+        """Return by how much weights that are not counts raise the variance of a score; copies of a row are one."""
+        fitter = self.scorer.fitter
+        weights = fitter.learners[child].sample_weight
+        if fitter.merge:
+            weights = np.round(np.bincount(np.unique(fitter.origin, return_inverse=True)[1], weights), 9)
         return 1.0 if are_counts(weights) else max(1.0, float(np.dot(weights, weights) / weights.sum()))
 
     def _n_parameters(self, child: int, family: Family) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class HeldOutScorer(Scorer):
         distribution, and probabilities in scores are at least the machine precision.
     memory_budget : int
         Bytes for caching the rows of families for comparisons; others are computed again.
+    kappas : mapping from task to float
+        The shrinkage of families for which it is known; that of others is chosen.
     otherwise : array of shape (n,) or None
         What rows with missing parents get; by default, the log-probability by the same family without these parents.
     """
@@ -42,6 +45,7 @@ class HeldOutScorer(Scorer):
         shrunk: bool,
         memory_budget: int,
         deadline: Deadline = NEVER,
+        kappas: Mapping[Task, float] = MappingProxyType({}),
         otherwise: Floats | None = None,
     ):
         super().__init__(fitter, parallel, deadline)
@@ -49,7 +53,7 @@ class HeldOutScorer(Scorer):
         self.otherwise = otherwise
         self.shrunk = shrunk
         self._rows: BoundedCache[Floats] = BoundedCache(memory_budget)
-        self._kappas: dict[Task, float] = {}
+        self.kappas = dict(kappas)
         self._gains: dict[tuple[int, Family, Family], Gain] = {}
 
     def _needed(self, tasks: Sequence[Task]) -> list[Task]:
@@ -86,7 +90,7 @@ class HeldOutScorer(Scorer):
         else:
             towards = self.rows(child, coarser)
         if self.shrunk:
-            rows, self._kappas[task] = shrink(answer, towards, self._weights(child))
+            rows, self.kappas[task] = shrink(answer, towards, self._weights(child), self.kappas.get(task))
         else:
             rows = floor(answer, towards)
         return self._without_missing(child, family, rows) if self.fitter.has_gaps else rows
@@ -129,7 +133,7 @@ class HeldOutScorer(Scorer):
         return Gain(value, standard_error(differences, self.fitter.sample_weight, self.fitter.origin))
 
     def kappa(self, child: int, family: Family) -> float | None:
-        return self._kappas.get((child, family))
+        return self.kappas.get((child, family))
 
 
 def _held_out(

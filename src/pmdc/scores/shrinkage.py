@@ -43,8 +43,10 @@ def uniform(n_rows: int, n_states: int) -> Floats:
     return np.full(n_rows, -np.log(n_states))
 
 
-def shrink(rows: HeldOutRows, coarser: Floats, sample_weight: Floats) -> tuple[Floats, float]:
-    """Return the held-out log-probabilities after shrinkage with the best kappa, and this kappa.
+def shrink(
+    rows: HeldOutRows, coarser: Floats, sample_weight: Floats, kappa: float | None = None
+) -> tuple[Floats, float]:
+    """Return the held-out log-probabilities after shrinkage, and kappa: the given one, or the best.
 
     Parameters
     ----------
@@ -54,9 +56,10 @@ def shrink(rows: HeldOutRows, coarser: Floats, sample_weight: Floats) -> tuple[F
     sample_weight : array of shape (n,)
     """
     own, q = rows.weight * np.exp(rows.log_proba), np.exp(coarser)
-    values = [np.log((own + kappa * q) / (rows.weight + kappa)) for kappa in KAPPAS]
+    tried = KAPPAS if kappa is None else (kappa,)
+    values = [np.log((own + one * q) / (rows.weight + one)) for one in tried]
     best = int(np.argmax([np.dot(sample_weight, value) for value in values]))
-    return values[best], KAPPAS[best]
+    return values[best], tried[best]
 
 
 def floor(rows: HeldOutRows, coarser: Floats) -> Floats:

@@ -125,7 +125,7 @@ class ClassTable:
             for k, column in enumerate(columns)
         ]
         codes = _encode_columns(columns, states, missing)
-        _refuse_all_missing(columns, codes if kept is None else codes[kept], {cell.column for cell in cells})
+        refuse_unknown(names, codes if kept is None else codes[kept])
         possible = possible_states(cells, states, codes)
         frame = nw.from_native(Y, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -207,6 +207,16 @@ class ClassTable:
                 f"Y lacks the class variable {missing[0]!r}; its columns are {shorten([str(name) for name in place])}."
             )
         return [place[name] for name in self.given_names]
+
+    def in_order(self, table: Any, argument: str) -> Any:
+        """Return a table with the columns of Y in the order of the class variables, if both have names."""
+        frame = nw.from_native(table, eager_only=True, pass_through=True)
+        if self.frame_states is None or self.given_names is None or not isinstance(frame, nw.DataFrame):
+            return table
+        missing = [name for name in self.given_names if name not in frame.columns]
+        if missing:
+            raise ValueError(f"{argument} lacks the class variable {missing[0]!r}: give the columns of y.")
+        return frame.select(*self.given_names).to_native()
 
     def decode(self, codes: Codes, like: Any = None) -> Any:
         """Return the states behind codes of shape (n, K), in the kind of container that `fit` was given.
@@ -293,11 +303,13 @@ def _with_others(states: Array, sets: Sequence[frozenset[Any]]) -> Array:
     return as_objects(every) if states.dtype.kind == "O" else np.array(every)
 
 
-def _refuse_all_missing(columns: Sequence[Column], codes: Codes, with_sets: set[int]) -> None:
-    for k, (column, gone) in enumerate(zip(columns, (codes == MISSING).all(axis=0), strict=True)):
-        if gone and k not in with_sets:
+def refuse_unknown(names: Sequence[str], codes: Codes) -> None:
+    """Raise an error for a class variable without any known state."""
+    for name, gone in zip(names, (codes == MISSING).all(axis=0), strict=True):
+        if gone:
             raise ValueError(
-                f"Y, column {column.name!r} has no known state, so nothing can be learned about it: drop the column."
+                f"Y, column {name!r} has no known state in the rows to learn from (neither a missing cell nor a set of "
+                "states is one), so nothing can be learned about it: drop the column, or give some states."
             )
 
 

@@ -276,7 +276,10 @@ def _refusal(name: str, value: Any, argument: str) -> str:
 def _number_column(
     name: str, values: Array, missing: npt.NDArray[np.bool_], present: list[Any], argument: str
 ) -> Column:
-    if all(issubclass(kind, (int, np.integer)) for kind in set(map(type, present))) and not missing.any():
+    whole = all(issubclass(kind, (int, np.integer)) for kind in set(map(type, present)))
+    if whole and missing.any() and argument != "X":  # states stay whole numbers
+        return Column(name, values, "discrete")
+    if whole and not missing.any():
         try:
             return Column(name, np.array(present, dtype=np.int64), "continuous")
         except OverflowError:
@@ -341,8 +344,8 @@ def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -
             + (
                 "fill them (for example with sklearn.impute.SimpleImputer) or drop those rows."
                 if argument == "X"
-                else "drop those rows, make 'missing' a state of its own, or fit a GBNC, which learns from them with "
-                "missing_labels='em'."
+                else "drop those rows or make 'missing' a state of its own. (GBNC learns from them with "
+                "missing_labels='em'.)"
             )
         )
 
@@ -356,7 +359,11 @@ def column_states(column: Column, kept: npt.NDArray[np.bool_] | None = None) -> 
     observed = [level for level in observed if not _is_missing(level)]
     observed = sort_states(observed)
     dtype = column.values.dtype
-    return as_objects(observed) if dtype.kind == "O" else np.array(observed, dtype=dtype)
+    if dtype.kind != "O":
+        return np.array(observed, dtype=dtype)
+    if observed and all(type(state) is int and abs(state) < 2**63 for state in observed):
+        return np.array(observed, dtype=np.int64)
+    return as_objects(observed)
 
 
 def sort_states(states: Sequence[Any]) -> list[Any]:

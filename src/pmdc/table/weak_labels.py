@@ -133,6 +133,22 @@ def possible_states(cells: Sequence[WeakCell], states: Sequence[Array], codes: C
     return out
 
 
+def without_sets(possible: list[Marks | None] | None, kept: Marks) -> list[Marks | None] | None:
+    """Return the possible states without the sets of cells that are not kept."""
+    if possible is None:
+        return None
+    return [None if own is None else own | ~kept[:, [k]] for k, own in enumerate(possible)]
+
+
+def are_sets(possible: list[Marks | None] | None, shape: tuple[int, int]) -> Marks:
+    """Return which cells are sets of states, shape (n, K)."""
+    marks = np.zeros(shape, dtype=bool)
+    for k, own in enumerate(possible or ()):
+        if own is not None:
+            marks[:, k] = ~own.all(axis=1)
+    return marks
+
+
 def show_set(states: Iterable[Any]) -> str:
     """Return a set of states for a message."""
     shown = sorted(map(show, states))
