@@ -1,11 +1,13 @@
 """Class columns with gaps and with alternatives, from the file to the model and its test."""
 
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 import pmdc as library
+from pmdc.cli.findings import em_sentence
 from pmdc.cli.kinds import Choices, read_training
 from pmdc.table_files import Format, read_table
 from small_survey import survey
@@ -36,6 +38,8 @@ def test_gaps_are_told_and_learned_from(pmdc, table):
     assert "'mood' has 5 missing states (4%), 'works' 3 (2%): rows are completed by their probabilities" in said
     assert "2 rows have no known state (lines 3, 4) and are ignored; --use-unlabelled" in said
     assert "structural EM settled after" in said
+    assert "a row (of the completed rows)" in said
+    assert "has probability" not in said
     assert "missing cell(s) of class variables are ignored" in said
     assert "fitted on the 118 rows with a known state" in said
     model = library.load("m.skops")
@@ -58,11 +62,21 @@ def test_gaps_as_json(pmdc, table):
         "log_likelihood": em.log_likelihood,
         "n_completions": em.n_completions,
         "pruned": em.pruned,
+        "n_drawn": getattr(em, "n_drawn", 0),
     }
     assert em.n_completions > 120, "rows without a known state are used"
     assert 0 < sum(told["test"]["cells_ignored"].values()) <= 4, "rows without a known state are not held out"
     shown = json.loads(pmdc("show", "m.skops", "--json").out)
     assert shown["structure"]["em"] == told["structure"]["em"]
+
+
+def test_draws_of_rows_with_many_ways():
+    em = SimpleNamespace(n_rounds=2, converged=True, log_likelihood=[-9.0, -8.0], n_completions=80, pruned=0.0)
+    assert "draws" not in em_sentence(em), "of an earlier version"
+    em.n_drawn = 3
+    assert em_sentence(em).endswith("80 completed rows; 3 rows with more than 64 ways get 20 draws each.")
+    em.n_drawn = 0
+    assert "draws" not in em_sentence(em)
 
 
 def test_rows_with_gaps_can_be_left_out(pmdc, table, tmp_path):
@@ -164,6 +178,25 @@ def test_states_that_look_like_alternatives(pmdc, weak):
     done = pmdc("fit", weak, *FIT, "-o", "m.skops", "--alternatives", "|")
     assert done.code == 2
     assert "class variable 'mood' holds 'good|' (line 5): one of the alternatives is ''" in done.err
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["good|bad"] * 120, "'mood' has no known state in its 120 rows (120 name alternatives)"),
+        (["good|bad"] * 60 + [""] * 60, "'mood' has no known state in its 120 rows (60 name alternatives)"),
+        (["good|bad"] * 50 + ["good"] * 70, "'mood' is 'good' in all 70 rows in which it is known (50 name altern"),
+        (
+            ["good|bad"] * 50 + [""] * 10 + ["good"] * 60,
+            "'mood' is 'good' in all 60 rows in which it is known (10 are missing, 50 name alternatives)",
+        ),
+    ],
+)
+def test_alternatives_are_not_known_states(pmdc, tmp_path, cells, message):
+    rows_of(survey()).assign(mood=cells).to_csv(tmp_path / "weak.csv", index=False)
+    done = pmdc("fit", "weak.csv", *FIT, "-o", "m.skops", "--alternatives", "|")
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_alternatives_are_learned_from(pmdc, weak):

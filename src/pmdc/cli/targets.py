@@ -35,7 +35,7 @@ class ClassColumn(NamedTuple):
         The cells of one state, and all states among the values; missing where a cell is empty or has alternatives.
     values : pandas Categorical, or Series of objects if some cells have alternatives, which are frozensets
     counts : dict from state to int
-        The number of cells of each state.
+        The number of cells of each state; 0 for a state that only alternatives name.
     n_missing : int
     alternatives : array of bool
         Which cells name alternatives.
@@ -46,6 +46,11 @@ class ClassColumn(NamedTuple):
     counts: dict[str, int]
     n_missing: int
     alternatives: npt.NDArray[np.bool_]
+
+    @property
+    def known(self) -> list[str]:
+        """The states of the cells of one state."""
+        return [state for state, number in self.counts.items() if number]
 
 
 def categories(cells: Cells) -> Any:
@@ -73,11 +78,13 @@ def read_class_columns(table: TableFile, names: Sequence[str], sign: str | None)
         The character that separates alternative states in a cell.
     """
     columns = {name: _read_class(table, name, sign) for name in names}
-    empty = [name for name, column in columns.items() if not column.counts]
+    empty = [name for name, column in columns.items() if not column.known]
     if empty:
+        several = int(columns[empty[0]].alternatives.sum())
+        but = f" ({several} name alternatives)" if several else ""
         raise BadInput(
-            f"{table.source}: the class variable {empty[0]!r} has no known state in its {table.n_rows} rows, so there "
-            "is nothing to learn: fill some in, or remove it from --classes."
+            f"{table.source}: the class variable {empty[0]!r} has no known state in its {table.n_rows} rows{but}, so "
+            "there is nothing to learn: fill some in, or remove it from --classes."
         )
     return columns
 
@@ -85,12 +92,14 @@ def read_class_columns(table: TableFile, names: Sequence[str], sign: str | None)
 def refuse_one_state(table: TableFile, columns: dict[str, ClassColumn]) -> None:
     """Refuse class variables of which all known cells are the same."""
     for name, column in columns.items():
-        if len(column.counts) == 1:
-            (state,) = column.counts
-            gaps = f" in which it is known ({column.n_missing} are missing)" if column.n_missing else ""
+        if len(column.known) == 1:
+            (state,), several = column.known, int(column.alternatives.sum())
+            others = [f"{column.n_missing} are missing"] * (column.n_missing > 0)
+            others += [f"{several} name alternatives"] * (several > 0)
+            gaps = f" in which it is known ({', '.join(others)})" if others else ""
             raise BadInput(
-                f"{table.source}: the class variable {name!r} is {state!r} in all {table.n_rows - column.n_missing} "
-                f"rows{gaps}, so there is nothing to learn: remove it from --classes."
+                f"{table.source}: the class variable {name!r} is {state!r} in all {column.counts[state]} rows{gaps}, "
+                "so there is nothing to learn: fill in rows of other states, or remove it from --classes."
             )
 
 
