@@ -159,6 +159,16 @@ def test_bad_options_of_check(pmdc, folder, table, options, message):
     assert message in done.err
 
 
+@pytest.mark.parametrize("arguments", [["model.skops", "table.csv"], ["table.csv"]])
+def test_columns_of_check_are_those_of_the_model(pmdc, folder, arguments):
+    done = pmdc("check", *(folder / name for name in arguments), "-c", "mood,works")
+    assert done.code == 2
+    assert "--classes mood,works: the class variables and features are those of MODEL" in done.err
+    said = " ".join(pmdc("check", "--help").out.split())
+    assert "its settings, class variables and features are used" in said
+    assert "--classes" not in said
+
+
 def test_tables_that_cannot_be_checked(pmdc, folder, table):
     table.assign(works="").to_csv("none.csv", index=False)
     assert "class variable 'works' has no known state" in pmdc("check", folder / "model.skops", "none.csv").err

@@ -47,6 +47,13 @@ def test_strengths_are_told_for_each_row(model):
     assert f"probability {likely:.2g}" in describe_structure(model)
 
 
+def test_scores_of_completed_rows_are_not_read_as_probabilities(model):
+    model.em_ = None
+    told = describe_structure(model)
+    assert "probability" not in told
+    assert f"{model.structure_.score / 300:.3f} a row (of the completed rows)" in told
+
+
 def test_a_model_of_an_earlier_version_has_totals_only(model):
     del model.frequencies_
     (child,) = (child for _, child in model.graph_.edges)

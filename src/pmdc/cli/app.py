@@ -61,6 +61,15 @@ Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Exc
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", metavar="", help="Drop rows with any missing value.", rich_help_panel=_READING)
 ]
+Alternatives = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="Separates the possible states in cells of class variables of which only these are known: with '|', "
+        "red|blue means red or blue.",
+        rich_help_panel=_READING,
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
 ]
@@ -211,15 +220,7 @@ def fit(
     missing: Missing = None,
     drop_missing: DropMissing = False,
     sheet: Sheet = None,
-    alternatives: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHAR",
-            help="Separates the possible states in cells of class variables of which only these are known: with '|', "
-            "red|blue means red or blue.",
-            rich_help_panel=_READING,
-        ),
-    ] = None,
+    alternatives: Alternatives = None,
     date_order: Annotated[
         Literal["dmy", "mdy"] | None,
         typer.Option(
@@ -416,6 +417,7 @@ def evaluate(
     missing: Missing = None,
     drop_missing: DropMissing = False,
     sheet: Sheet = None,
+    alternatives: Alternatives = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -432,6 +434,7 @@ def evaluate(
         _format(delimiter, decimal, encoding, missing, sheet),
         plot,
         drop_missing=drop_missing,
+        alternatives=alternatives,
         trust=trust,
         force=force,
         quiet=quiet,
@@ -475,6 +478,7 @@ def impute(
     encoding: Encoding = None,
     missing: Missing = None,
     sheet: Sheet = None,
+    alternatives: Alternatives = None,
     quiet: Quiet = False,
 ) -> None:
     """Fill in the missing states of class variables in a table."""
@@ -491,16 +495,37 @@ def impute(
         output,
         Completion(kind, 5 if draws is None else draws, seed or 0),
         keep=keep or [],
+        alternatives=alternatives,
         trust=trust,
         force=force,
         quiet=quiet,
     )
 
 
+def _no_classes(names: list[str] | None) -> None:
+    """Refuse the option ``--classes`` of ``pmdc fit``."""
+    from pmdc.cli.running import BadInput
+
+    if names:
+        raise BadInput(
+            f"--classes {','.join(names)}: the class variables and features are those of MODEL, a fitted model, whose "
+            "settings are used, too. For others, fit another model with pmdc fit, and give its file as MODEL."
+        )
+
+
 @app.command()
 def check(
-    model: Model,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Model file written by pmdc fit; its class variables, features and settings are used.",
+        ),
+    ],
     table: Table,
+    classes: Annotated[
+        list[str] | None, typer.Option("--classes", "-c", hidden=True, is_eager=True, callback=_no_classes)
+    ] = None,
     most: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="How many states to show.")] = 20,
     output: Annotated[
         str | None,
@@ -526,13 +551,15 @@ def check(
     encoding: Encoding = None,
     missing: Missing = None,
     sheet: Sheet = None,
+    alternatives: Alternatives = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Find states of class variables in a table that look wrong.
 
-    Each known state gets its probability given the features and the other known states of its row, by a model with the
-    settings of MODEL that was fitted on other rows of the table. The most improbable ones are shown.
+    MODEL is a fitted model: its settings, class variables and features are used, and it is fitted anew to the table.
+    Each known state gets its probability given the features and the other known states of its row, by such a model of
+    other rows. The most improbable ones are shown.
     """
     from pmdc.cli.checking import run
 
@@ -544,6 +571,7 @@ def check(
         most=most,
         folds=folds,
         jobs=jobs,
+        alternatives=alternatives,
         trust=trust,
         force=force,
         quiet=quiet,

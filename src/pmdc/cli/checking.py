@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 
 from pmdc._support.extras import require
+from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen, make_table, print_json
-from pmdc.cli.matching import read_features, read_states, require_columns
+from pmdc.cli.matching import KnownStates, read_features, read_states, require_columns, unknown_alternatives
 from pmdc.cli.models import load_model
 from pmdc.cli.predicting import check_table_output
 from pmdc.cli.running import BadInput, work
@@ -27,6 +27,7 @@ def run(
     most: int,
     folds: int,
     jobs: int,
+    alternatives: str | None,
     trust: bool,
     force: bool,
     quiet: bool,
@@ -35,6 +36,7 @@ def run(
     screen = Screen(quiet, data=json or output == STANDARD_STREAM)
     if output is not None:
         check_table_output(source, output, force)
+    check_alternatives(alternatives, format.delimiter)
     if jobs == 0:
         raise BadInput("--jobs 0 must be a number of processes, or -1 for all cores.")
     if json and output == STANDARD_STREAM:
@@ -47,10 +49,12 @@ def run(
     if folds > table.n_rows:
         raise BadInput(f"--folds {folds} is more than the {table.n_rows} rows of {table.source}: use fewer.")
     used = read_features(table, model, drop_missing=False)
-    for warning in used.warnings:
+    found = {name: read_states(table, model, name, alternatives, refitted=True) for name in model.class_names_}
+    ignored = "They are taken as missing."
+    for warning in [*used.warnings, *unknown_alternatives(table, found, ignored)]:
         screen.warn("check", warning)
-    Y = _states(table, model)
-    _prepare(model, jobs, Y, table)
+    Y = _states(table, model, found)
+    _prepare(model, jobs, found, table)
     with screen.progress("checking"), work(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "[XY], column", UserWarning)  # already shown, with line numbers
         cells = _ranked(model, used.X, Y, folds, table)
@@ -66,33 +70,37 @@ def run(
         screen.note("check", f"all {len(cells)} known states were written to {output}.")
 
 
-def _states(table: TableFile, model: Any) -> Any:
+def _states(table: TableFile, model: Any, columns: dict[str, KnownStates]) -> Any:
     """Return the class variables of a table; their states need not be known to the model, which is fitted again."""
-    pd, columns = require("pandas"), {}
-    for k, name in enumerate(model.class_names_):
-        found = read_states(table, model, name)
-        present = list(dict.fromkeys(compress(found.values, ~found.missing)))
+    pd, Y = require("pandas"), {}
+    for k, (name, found) in enumerate(columns.items()):
+        certain = found.certain()
+        present = list(dict.fromkeys(certain[certain.notna()]))
         if len(present) < 2:
             what = f"only the state {str(present[0])!r}" if present else "no known state"
             raise BadInput(
                 f"{table.source}, class variable {name!r} has {what}, so there is nothing to check: fill in others, or "
                 "check a longer table."
             )
+        if found.alternatives.any():
+            Y[name] = found.present()
+            continue
         states = [state for state in model.class_table_.states[k].tolist() if state in present]
         states += [state for state in present if state not in states]
-        columns[name] = pd.Categorical(found.present(), categories=pd.Index(states, dtype=object))
-    return pd.DataFrame(columns)
+        Y[name] = pd.Categorical(certain, categories=pd.Index(states, dtype=object))
+    return pd.DataFrame(Y)
 
 
-def _prepare(model: Any, jobs: int, Y: Any, table: TableFile) -> None:
+def _prepare(model: Any, jobs: int, columns: dict[str, KnownStates], table: TableFile) -> None:
     """Set the number of processes, and refuse gaps if the model was not to learn from them."""
-    gaps = Y.isna().sum()
+    gaps = {name: int(found.certain().isna().sum()) for name, found in columns.items()}
     learns = getattr(model, "missing_labels", "error") != "error"
-    if gaps.any() and not learns:
-        name = gaps.idxmax()
+    if any(gaps.values()) and not learns:
+        name = max(gaps, key=lambda name: gaps[name])
+        what = "missing value(s) or alternatives" if columns[name].alternatives.any() else "missing value(s)"
         raise BadInput(
-            f"{table.source}, class variable {name!r} has {gaps[name]} missing value(s), and models with the settings "
-            "of this one do not learn from such rows: fill them in, or fit the model with --missing-labels em."
+            f"{table.source}, class variable {name!r} has {gaps[name]} {what}, and models with the settings of this "
+            "one do not learn from such rows: fill them in, or fit the model with --missing-labels em."
         )
     model.set_params(n_jobs=jobs)
 
@@ -102,12 +110,13 @@ def _ranked(model: Any, X: Any, Y: Any, folds: int, table: TableFile) -> Any:
     found = model.suspicious_cells(X, Y, cv=folds)
     written = {name: [str(cell) for cell in table[name].as_written()] for name in Y}
     spelling = {name: dict(zip(Y[name], written[name], strict=True)) for name in Y}
+    expected = zip(found.names, found.expected, strict=True)  # may be a state that only alternatives name
     return require("pandas").DataFrame(
         {
             table.word: table.places[found.rows],
             "class variable": found.names.astype(str),
             "state": [written[name][row] for name, row in zip(found.names, found.rows, strict=True)],
-            "expected": [spelling[name][state] for name, state in zip(found.names, found.expected, strict=True)],
+            "expected": [spelling[name].get(state, str(state)) for name, state in expected],
             "probability": found.prob,
         }
     )

@@ -6,6 +6,7 @@ import math
 import warnings
 from pathlib import Path
 
+from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen, print_json
 from pmdc.cli.losses import LossReport, report_losses
 from pmdc.cli.matching import read_features, read_outcomes, require_columns
@@ -22,6 +23,7 @@ def run(
     format: Format,
     plot: Path | None,
     *,
+    alternatives: str | None,
     drop_missing: bool,
     trust: bool,
     force: bool,
@@ -29,6 +31,7 @@ def run(
     json: bool,
 ) -> None:
     screen = Screen(quiet, data=json)
+    check_alternatives(alternatives, format.delimiter)
     if plot is not None:
         check_picture(plot, PICTURES, "--plot", overwrite=force)
     model = load_model(path, trust)
@@ -39,7 +42,7 @@ def run(
     used = read_features(table, model, drop_missing, needed=model.class_names_ if drop_missing else ())
     if used.note:
         screen.note("evaluate", used.note)
-    Y, more = read_outcomes(used.table, model)
+    Y, more = read_outcomes(used.table, model, alternatives)
     for warning in [*used.warnings, *more]:
         screen.warn("evaluate", warning)
     with screen.progress("evaluating"), work(), warnings.catch_warnings():

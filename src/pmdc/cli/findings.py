@@ -20,11 +20,13 @@ def show_findings(screen: Screen, model: Any) -> None:
     screen.print(f"Details of the graph: {describe_structure(model)}.")
     if hasattr(model, "em_"):
         screen.print()
-        screen.print(_rounds(model.em_))
+        screen.print(em_sentence(model.em_))
 
 
-def _rounds(em: Any) -> str:
+def em_sentence(em: Any) -> str:
     """Say how structural EM went."""
+    from pmdc.e_step import MAX_COMPLETIONS, N_DRAWS
+
     rounds = f"{em.n_rounds} round{'s' * (em.n_rounds != 1)}"
     ended = f"settled after {rounds}" if em.converged else f"did not settle in {rounds}; the last network is kept"
     text = (
@@ -33,6 +35,9 @@ def _rounds(em: Any) -> str:
     )
     if em.pruned >= 0.0005:
         text += f" (improbable completions, at most {em.pruned:.1%} of the probability of a row, are left out)"
+    drawn = getattr(em, "n_drawn", 0)  # not in files of earlier versions
+    if drawn:
+        text += f"; {drawn} row{'s' * (drawn != 1)} with more than {MAX_COMPLETIONS} ways get {N_DRAWS} draws each"
     return f"{text}."
 
 
@@ -134,6 +139,7 @@ def structure_json(model: Any) -> dict[str, Any]:
             "log_likelihood": list(em.log_likelihood),
             "n_completions": em.n_completions,
             "pruned": em.pruned,
+            "n_drawn": getattr(em, "n_drawn", 0),
         }
     if consensus is not None:
         shares = consensus.edges(data="confidence")

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmdc._support.progress import phases_of, tell_phase
+from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen, print_json, show_hints, show_kinds
 from pmdc.cli.findings import show_findings, structure_json
 from pmdc.cli.gaps import gap_hints
 from pmdc.cli.kinds import Choices, Training, read_training
 from pmdc.cli.running import BadInput, work
-from pmdc.cli.targets import certain_states, check_alternatives, has_alternatives, unlabelled_rows
+from pmdc.cli.targets import certain_states, has_alternatives, unlabelled_rows
 from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
 
     screen = Screen(quiet, data=json)
     _check(source, settings, output, force)
-    check_alternatives(settings.columns.alternatives, settings.columns.missing_labels, format.delimiter)
+    check_alternatives(settings.columns.alternatives, format.delimiter, settings.columns.missing_labels)
     table = read_table(source, format)
     for note in table.notes:
         screen.note("fit", note)

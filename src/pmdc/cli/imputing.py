@@ -12,9 +12,10 @@ import numpy as np
 
 from pmdc._support.checks import shorten
 from pmdc._support.extras import require
+from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen
 from pmdc.cli.kinds import select_columns
-from pmdc.cli.matching import KnownStates, read_features, read_states
+from pmdc.cli.matching import KnownStates, read_features, read_states, unknown_alternatives
 from pmdc.cli.models import load_model
 from pmdc.cli.predicting import as_pandas, check_table_output, is_typed, proba_names, written_columns
 from pmdc.cli.running import BadInput, work
@@ -41,12 +42,14 @@ def run(
     completion: Completion,
     *,
     keep: Sequence[str],
+    alternatives: str | None,
     trust: bool,
     force: bool,
     quiet: bool,
 ) -> None:
     screen = Screen(quiet, data=True)
     check_table_output(source, output, force)
+    check_alternatives(alternatives, format.delimiter)
     model = load_model(path, trust)
     table = read_table(source, format)
     for note in table.notes:
@@ -54,7 +57,7 @@ def run(
     names = _columns(table, keep, model)
     _check_names(names, completion.kind, table, model)
     used = read_features(table, model, drop_missing=False)
-    known = {name: read_states(table, model, name) for name in model.class_names_}
+    known = {name: read_states(table, model, name, alternatives) for name in model.class_names_}
     for message in [*used.warnings, *_unknown_states(known, table, completion.kind)]:
         screen.warn("impute", message)
     given = require("pandas").DataFrame({name: states.evidence() for name, states in known.items()})
@@ -85,13 +88,14 @@ def _check_names(names: Sequence[str], kind: str, table: TableFile, model: Any) 
 
 def _unknown_states(known: dict[str, KnownStates], table: TableFile, kind: str) -> list[str]:
     kept = "They stay as they are" if kind != "proba" else "Their probabilities are those of a missing state"
-    return [
+    answer = f"{kept}, and tell the model nothing about the other class variables."
+    single = [
         f"class variable {name!r} has states that the model does not know, in {int(states.unknown.sum())} row(s): "
-        f"{table.examples(table[name], states.unknown)}. {kept}, and tell the model nothing about the other class "
-        "variables."
+        f"{table.examples(table[name], states.unknown)}. {answer}"
         for name, states in known.items()
         if states.unknown.any()
     ]
+    return single + unknown_alternatives(table, known, answer)
 
 
 def _completed(
@@ -131,16 +135,17 @@ def _fill(own: Any, states: Any, names: Sequence[str], known: dict[str, KnownSta
             columns[name] = own[name]
             continue
         column = known[name]
+        gaps = column.missing | column.alternatives
         new = states[name].astype(object).tolist()
         if name not in own:
             values = new
         elif not typed:
-            rows = zip(own[name].tolist(), new, column.missing, strict=True)
+            rows = zip(own[name].tolist(), new, gaps, strict=True)
             values = [state if gone else cell for cell, state, gone in rows]
         else:
-            rows = zip(column.values, new, column.missing, strict=True)
+            rows = zip(column.values, new, gaps, strict=True)
             values = [state if gone else cell for cell, state, gone in rows]
-            if column.unknown.any():  # states of several types cannot be in one column of such a file
+            if (column.unknown | column.unknown_alternatives).any():  # a column of such a file has one type
                 values = list(map(str, values))
         columns[name] = pd.Series(values, dtype=object).infer_objects()
     return pd.DataFrame(columns)
@@ -156,15 +161,18 @@ def _report(
             f"{table.source} has no column {shorten(absent)}: "
             f"{'its states are' if len(absent) == 1 else 'their states are'} missing in all {table.n_rows} rows.",
         )
-    gaps = {name: int(states.missing.sum()) for name, states in known.items() if states.missing.any()}
-    total = sum(gaps.values())
-    each = ", ".join(f"{name!r} {count}" for name, count in gaps.items())
-    if not gaps:
+    gaps = {name: int((states.missing | states.alternatives).sum()) for name, states in known.items()}
+    each = ", ".join(f"{name!r} {count}" for name, count in gaps.items() if count)
+    cells = f"{sum(int(states.missing.sum()) for states in known.values())} missing cell(s)"
+    several = sum(int(states.alternatives.sum()) for states in known.values())
+    if several:
+        cells += f" and {several} with alternatives"
+    if not each:
         screen.note("impute", f"no state of a class variable is missing in {table.source}: nothing was filled.")
     elif completion.kind == "proba":
-        screen.note("impute", f"{total} missing cell(s) got probabilities: {each}.")
+        screen.note("impute", f"{cells} got probabilities: {each}.")
     else:
         draws = f" in each of {completion.n_draws} completed tables" * (completion.kind == "sample")
-        screen.note("impute", f"{total} missing cell(s) were filled{draws}: {each}.")
+        screen.note("impute", f"{cells} were filled{draws}: {each}.")
     if output != STANDARD_STREAM:
         screen.note("impute", f"the table was written to {output}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from pmdc._support.checks import shorten, suggest
 from pmdc._support.extras import require
-from pmdc.cli.refusals import number_advice, rows_without_missing
+from pmdc.cli.alternatives import find_alternatives
+from pmdc.cli.refusals import Mask, number_advice, rows_without_missing
 from pmdc.cli.running import BadInput
 from pmdc.table_files import Cells, Order, TableFile
 
@@ -140,52 +141,108 @@ def _read_dates(table: TableFile, cells: Cells, known: FeatureTable, drop_missin
 
 @dataclass(frozen=True)
 class KnownStates:
-    """A class column of a table, in the types of the states that a model knows."""
+    """A class column of a table, in the types of the states that a model knows.
+
+    Attributes
+    ----------
+    values : list
+        States; frozensets of states where a cell names alternatives.
+    missing, unknown, alternatives : arrays of bool
+        Which cells are missing, hold a state that the model does not know, or name alternatives of which the model
+        knows some.
+    unknown_alternatives : array of bool
+        Which cells name alternatives of which the model knows none; their values are as in the table.
+    """
 
     values: list[Any]
-    missing: npt.NDArray[np.bool_]
-    unknown: npt.NDArray[np.bool_]
-    """Which cells hold a state that the model does not know."""
+    missing: Mask
+    unknown: Mask
+    alternatives: Mask
+    unknown_alternatives: Mask
 
     def evidence(self) -> Any:
-        """Return the states that the model knows, None elsewhere."""
-        gone = self.missing | self.unknown
-        return _objects([None if out else value for value, out in zip(self.values, gone, strict=True)])
+        """Return the states that the model knows and the alternatives, None elsewhere."""
+        return self._without(self.missing | self.unknown | self.unknown_alternatives)
 
     def present(self) -> Any:
-        """Return all states, None where they are missing."""
-        return _objects([None if out else value for value, out in zip(self.values, self.missing, strict=True)])
+        """Return all states and alternatives, None where they are missing."""
+        return self._without(self.missing | self.unknown_alternatives)
+
+    def certain(self) -> Any:
+        """Return all states, None where they are missing or a cell names alternatives."""
+        return self._without(self.missing | self.alternatives | self.unknown_alternatives)
+
+    def _without(self, gone: Mask) -> Any:
+        values = [None if out else value for value, out in zip(self.values, gone, strict=True)]
+        return require("pandas").Series(values, dtype=object)
 
 
-def _objects(values: list[Any]) -> Any:
-    return require("pandas").Series(values, dtype=object)
+def read_states(
+    table: TableFile, model: Any, name: str, sign: str | None = None, *, refitted: bool = False
+) -> KnownStates:
+    """Return the states of a class variable in a table; all are missing if it is not a column.
 
-
-def read_states(table: TableFile, model: Any, name: str) -> KnownStates:
-    """Return the states of a class variable in a table; all are missing if it is not a column."""
+    Parameters
+    ----------
+    sign : str or None
+        The character that separates alternative states in a cell.
+    refitted : bool
+        Whether the model is to be fitted to this table, so that it will know the states in it.
+    """
     if name not in table.names:
         nothing = np.zeros(table.n_rows, dtype=bool)
-        return KnownStates([None] * table.n_rows, ~nothing, nothing)
-    states = _states_of(model, name)
-    values, missing = table[name].as_known(states), table[name].missing(states)
-    return KnownStates(values, missing, _not_in(values, states) & ~missing)
+        return KnownStates([None] * table.n_rows, ~nothing, nothing, nothing, nothing)
+    states, cells = _states_of(model, name), table[name]
+    missing, values = cells.missing(states), cells.as_known(states)
+    sets = {} if sign is None else _alternatives(table, name, sign, states)
+    own = [sets.get(code) for code in cells.codes.tolist()]
+    several = np.array([found is not None and len(found) > 1 for found in own], dtype=bool)
+    for i, found in enumerate(own):
+        if found is not None and len(found) == 1:
+            (values[i],) = found
+    unknown = _not_in(values, states) & ~missing & ~several
+    known = {*states, *(value for value, out in zip(values, missing | several, strict=True) if refitted and not out)}
+    strange = several & np.array([found is not None and not found & known for found in own], dtype=bool)
+    for i in np.flatnonzero(several & ~strange).tolist():
+        values[i] = own[i]
+    return KnownStates(values, missing, unknown, several & ~strange, strange)
 
 
-def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
+def _alternatives(table: TableFile, name: str, sign: str, states: Sequence[Any]) -> dict[int, frozenset[Any]]:
+    """Return the alternatives of each value that has some, in the types that a model knows."""
+    found = find_alternatives(table, name, sign, states)
+    parts = list(dict.fromkeys(part for own in found.values() for part in own))
+    cells = Cells(name, np.arange(len(parts)), parts, table[name].format)
+    typed = dict(zip(parts, cells.as_known(states), strict=True))
+    return {i: frozenset(typed[part] for part in own) for i, own in found.items()}
+
+
+def unknown_alternatives(table: TableFile, columns: Mapping[str, KnownStates], answer: str) -> list[str]:
+    """Return a warning for each class variable with alternatives of which the model knows none."""
+    return [
+        f"class variable {name!r} has {int(rows.sum())} cell(s) with alternatives of which the model knows none: "
+        f"{table.examples(table[name], rows)}. {answer}"
+        for name, rows in ((name, column.unknown_alternatives) for name, column in columns.items())
+        if rows.any()
+    ]
+
+
+def read_outcomes(table: TableFile, model: Any, sign: str | None = None) -> tuple[Any, list[str]]:
     """Return the class variables of a table in the types that a model knows, and warnings about unknown states.
 
-    Missing values are None.
+    Missing values are None, and so are cells that name alternatives, separated by `sign`.
     """
     columns, warnings = {}, []
-    for name in model.class_names_:
-        found = read_states(table, model, name)
-        missing, unknown = found.missing, found.unknown
+    found = {name: read_states(table, model, name, sign) for name in model.class_names_}
+    for name, column in found.items():
+        unknown, outcomes = column.unknown, column.certain()
         examples = table.examples(table[name], unknown)
-        if missing.all():
+        if outcomes.isna().all():
+            but = "" if column.missing.all() else " but alternatives"
             raise BadInput(
-                f"{table.source}, class variable {name!r} has no value in any row: fill in some true states."
+                f"{table.source}, class variable {name!r} has no value{but} in any row: fill in some true states."
             )
-        if (unknown | missing).all():
+        if (unknown | outcomes.isna()).all():
             raise BadInput(
                 f"{table.source}, class variable {name!r}: none of its values ({examples}) is a state of the model; "
                 f"the states are {shorten(list(map(str, _states_of(model, name))))}."
@@ -195,7 +252,8 @@ def read_outcomes(table: TableFile, model: Any) -> tuple[Any, list[str]]:
                 f"class variable {name!r} has states that the model does not know, in {int(unknown.sum())} row(s): "
                 f"{examples}. They count as wrong and have probability zero."
             )
-        columns[name] = found.present()
+        columns[name] = outcomes
+    warnings += unknown_alternatives(table, found, "They are ignored, as are other alternatives.")
     return require("pandas").DataFrame(columns), warnings
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pmdc._support.checks import shorten
 from pmdc._support.extras import require
+from pmdc.cli.alternatives import find_alternatives, indices_with
 from pmdc.cli.refusals import refuse_quantity
 from pmdc.cli.running import BadInput
 from pmdc.table_files import Cells, TableFile
@@ -35,7 +36,7 @@ class ClassColumn(NamedTuple):
         The cells of one state, and all states among the values; missing where a cell is empty or has alternatives.
     values : pandas Categorical, or Series of objects if some cells have alternatives, which are frozensets
     counts : dict from state to int
-        The number of cells of each state.
+        The number of cells of each state; 0 for a state that only alternatives name.
     n_missing : int
     alternatives : array of bool
         Which cells name alternatives.
@@ -46,6 +47,11 @@ class ClassColumn(NamedTuple):
     counts: dict[str, int]
     n_missing: int
     alternatives: npt.NDArray[np.bool_]
+
+    @property
+    def known(self) -> list[str]:
+        """The states of the cells of one state."""
+        return [state for state, number in self.counts.items() if number]
 
 
 def categories(cells: Cells) -> Any:
@@ -73,11 +79,13 @@ def read_class_columns(table: TableFile, names: Sequence[str], sign: str | None)
         The character that separates alternative states in a cell.
     """
     columns = {name: _read_class(table, name, sign) for name in names}
-    empty = [name for name, column in columns.items() if not column.counts]
+    empty = [name for name, column in columns.items() if not column.known]
     if empty:
+        several = int(columns[empty[0]].alternatives.sum())
+        but = f" ({several} name alternatives)" if several else ""
         raise BadInput(
-            f"{table.source}: the class variable {empty[0]!r} has no known state in its {table.n_rows} rows, so there "
-            "is nothing to learn: fill some in, or remove it from --classes."
+            f"{table.source}: the class variable {empty[0]!r} has no known state in its {table.n_rows} rows{but}, so "
+            "there is nothing to learn: fill some in, or remove it from --classes."
         )
     return columns
 
@@ -85,17 +93,19 @@ def read_class_columns(table: TableFile, names: Sequence[str], sign: str | None)
 def refuse_one_state(table: TableFile, columns: dict[str, ClassColumn]) -> None:
     """Refuse class variables of which all known cells are the same."""
     for name, column in columns.items():
-        if len(column.counts) == 1:
-            (state,) = column.counts
-            gaps = f" in which it is known ({column.n_missing} are missing)" if column.n_missing else ""
+        if len(column.known) == 1:
+            (state,), several = column.known, int(column.alternatives.sum())
+            others = [f"{column.n_missing} are missing"] * (column.n_missing > 0)
+            others += [f"{several} name alternatives"] * (several > 0)
+            gaps = f" in which it is known ({', '.join(others)})" if others else ""
             raise BadInput(
-                f"{table.source}: the class variable {name!r} is {state!r} in all {table.n_rows - column.n_missing} "
-                f"rows{gaps}, so there is nothing to learn: remove it from --classes."
+                f"{table.source}: the class variable {name!r} is {state!r} in all {column.counts[state]} rows{gaps}, "
+                "so there is nothing to learn: fill in rows of other states, or remove it from --classes."
             )
 
 
 def _read_class(table: TableFile, name: str, sign: str | None) -> ClassColumn:
-    sets = {} if sign is None else _alternatives(table, name, sign)
+    sets = {} if sign is None else find_alternatives(table, name, sign)
     cells = table[name]
     if not sets:
         refuse_quantity(table, cells)
@@ -123,43 +133,6 @@ def _read_class(table: TableFile, name: str, sign: str | None) -> ClassColumn:
     states = {*number, *(state for value in values if isinstance(value, frozenset) for state in value)}
     counts = {str(state): number[state] for state in sorted(states, key=lambda state: (type(state).__name__, state))}
     return ClassColumn(sure, require("pandas").Series(values, dtype=object), counts, int(gone.sum()), several)
-
-
-def _alternatives(table: TableFile, name: str, sign: str) -> dict[int, list[str]]:
-    """Return the alternatives of each value that has some, by its index."""
-    cells = table[name]
-    sets = {i: [part.strip() for part in str(cells.values[i]).split(sign)] for i in _indices(cells, sign)}
-    for i, states in sets.items():
-        odd = [state for state in states if not state or state in cells.format.missing]
-        if odd:
-            (row,) = np.flatnonzero(cells.codes == i)[:1]
-            raise BadInput(
-                f"{table.source}, class variable {name!r} holds {cells.values[i]!r} ({table.where([row])}): one of the "
-                f"alternatives is {odd[0]!r}, which is no state. Name the possible states, such as red{sign}blue, or "
-                "leave the cell empty if nothing is known."
-            )
-    return sets
-
-
-def _indices(cells: Cells, sign: str) -> list[int]:
-    """Return which values consist of parts that are separated by a character."""
-    values = [value if isinstance(value, str) else "" for value in cells.values]
-    return [i for i, value in enumerate(values) if sign in value and value not in cells.format.missing]
-
-
-def check_alternatives(sign: str | None, missing_labels: str, delimiter: str | None) -> None:
-    """Check the option ``--alternatives``."""
-    if sign is None:
-        return
-    if len(sign) != 1 or sign.isalnum() or sign.isspace() or sign in "\"'.-+":
-        raise BadInput(f"--alternatives {sign!r} must be one character that is in no state, such as '|'.")
-    if sign == delimiter:
-        raise BadInput(f"--alternatives {sign!r} is the delimiter of the table: separate the alternatives by another.")
-    if missing_labels != "em":
-        raise BadInput(
-            f"--alternatives {sign!r} works only with --missing-labels em, not {missing_labels}: the state of such a "
-            "cell is not known."
-        )
 
 
 # Hints --------------------------------------------------------------------------------------------------------
@@ -242,7 +215,7 @@ def _meant_as_alternatives(table: TableFile, columns: dict[str, ClassColumn]) ->
     for name, column in columns.items():
         cells = column.cells
         for sign in "|/;":
-            for i in _indices(cells, sign):
+            for i in indices_with(cells, sign):
                 parts = {part.strip() for part in cells.values[i].split(sign)}
                 if len(parts) > 1 and parts <= column.counts.keys():
                     return [

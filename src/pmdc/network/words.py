@@ -151,7 +151,9 @@ def describe_structure(model: Any) -> str:
     score = f"score {structure.score:.2f} nats"
     if n_rows is not None:
         score += f", {structure.score / n_rows:.3f} a row"
-        if is_held_out(model.criterion):
+        if hasattr(model, "em_"):  # the score counts completed states, which are more probable than true ones
+            score += " (of the completed rows)"
+        elif is_held_out(model.criterion):
             likely = math.exp(structure.score / n_rows)
             score += f" (the true outcome of a row not seen in training has probability {likely:.2g}, geometric mean)"
     return f"{status}; {score}; gap {structure.gap:.3g}"
