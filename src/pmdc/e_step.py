@@ -88,9 +88,10 @@ def complete(joint: JointDistribution, codes: Codes, n_draws: int | None = None)
     n_draws : int or None
         The number of draws that every row gets; None for the rule above.
     """
-    log_sizes = np.log2(joint.class_table.sizes)
     log_prob, pruned = np.zeros(len(codes)), 0.0
-    drawn = (codes < 0) @ log_sizes > math.log2(MAX_COMPLETIONS) + 1e-9 if n_draws is None else codes[:, 0] >= -2
+    drawn = np.ones(len(codes), dtype=bool)
+    if n_draws is None:
+        drawn = (codes < 0) @ np.log2(joint.class_table.sizes) > math.log2(MAX_COMPLETIONS) + 1e-9
     patterns, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
     pieces: list[_Ways] = []
     if drawn.any():
