@@ -372,7 +372,7 @@ def test_copies_of_a_row_are_held_out_together(cv):
     for train, test in folds.pairs:
         assert not set(source[train]) & set(source[test])
         assert len(train) + len(test) == len(origin)
-    np.testing.assert_allclose(np.bincount(source, folds.weights), 1.0)
+    np.testing.assert_allclose(np.bincount(source, weights[folds.rows] * folds.share), 1.0)
 
 
 def test_a_row_of_weight_three_brings_its_copies_into_each_of_its_folds():
@@ -380,7 +380,8 @@ def test_a_row_of_weight_three_brings_its_copies_into_each_of_its_folds():
     origin, share = np.repeat(np.arange(30), 2), np.tile([0.25, 0.75], 30)
     rows = training_rows(X[origin], codes[origin], (2, 2), 2, weights=3 * share, origin=origin)
     folds = read_folds(5, rows)
-    pieces = pd.DataFrame({"origin": folds.origin, "copy": folds.rows % 2, "weight": folds.weights})
+    weight = rows.weights[folds.rows] * folds.share
+    pieces = pd.DataFrame({"origin": folds.origin, "copy": folds.rows % 2, "weight": weight})
     by_copy = pieces.pivot(index="origin", columns="copy", values="weight").to_numpy()
     np.testing.assert_allclose(by_copy[:, 1], 3 * by_copy[:, 0])
     np.testing.assert_allclose(by_copy.sum(axis=1), by_copy.sum(axis=1).round(), atol=1e-9)
