@@ -182,8 +182,9 @@ class _StructuralEM:
             learned, done = self.settle(self.learn(done, first))
             self.settings.log(f"round {len(graphs)} of structural EM: log-likelihood {self.path[-1]:.6g}")
             graphs.append(learned.families)
-            converged = graphs[-1] == graphs[-2] and self.settled
-            if graphs[-1] in graphs[:-1]:  # further rounds would repeat those before
+            same = graphs[-1] == graphs[-2]
+            converged = same and self.settled
+            if (same and not self.rises) or (not same and graphs[-1] in graphs[:-2]):  # a graph of before returns
                 break
         else:
             if deadline.passed():
@@ -204,6 +205,11 @@ class _StructuralEM:
         return len(self.path) > 1 and abs(self.path[-1] - self.path[-2]) <= self.tolerance
 
     @property
+    def rises(self) -> bool:
+        """Whether the last step has raised the log-likelihood by more than a little."""
+        return len(self.path) > 1 and self.path[-1] - self.path[-2] > self.tolerance
+
+    @property
     def tolerance(self) -> float:
         return TOLERANCE * float(self.rows.weights.sum())
 
@@ -212,7 +218,7 @@ class _StructuralEM:
         done = self.complete(learned)
         self.path.append(float(self.rows.weights @ done.log_prob))
         for step in range(MAX_STEPS):
-            if (step and self.path[-1] - self.path[-2] <= self.tolerance) or self.settings.deadline.passed():
+            if (step and not self.rises) or self.settings.deadline.passed():
                 break
             copies, stage2 = self.copies(done)
             learned = fit_again(learned, copies, self.settings, stage2)
