@@ -342,7 +342,6 @@ STATES = {
     "bytes": (b"a", b"b", b"c"),
     "tuples": ((1, "a"), (2, (None, 0.5)), (3, "c")),
     "numpy scalars": ((np.int8(3), np.str_("x")), (np.float32(0.1), "y"), (np.bool_(True), "z")),
-    "sets": (frozenset({1}), frozenset({1, 2}), frozenset()),
     "decimals": (Decimal("1.10"), Decimal("1.2"), Decimal("3")),
     "dates": tuple(datetime.date(2020, 1, day) for day in (1, 2, 3)),
     "times": tuple(datetime.datetime(2020, 1, day, 2, 3, 4, 5, tzinfo=datetime.UTC) for day in (1, 2, 3)),

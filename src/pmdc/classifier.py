@@ -334,7 +334,7 @@ class GBNC(MultiDimensionalClassifier):
         >>> data = make_network(300, random_state=0)
         >>> gappy = data.Y.astype(object)
         >>> gappy.iloc[:90, 0] = None
-        >>> gappy.iloc[90:99, 1] = {"a", "b"}
+        >>> gappy.at[90, "y1"] = {"a", "b"}
         >>> model = GBNC(experts=None, max_parents=1).fit(data.X, gappy)
         >>> model.em_.converged
         True
