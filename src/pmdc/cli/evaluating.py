@@ -8,12 +8,13 @@ from pathlib import Path
 
 from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen, print_json
-from pmdc.cli.losses import LossReport, report_losses
 from pmdc.cli.matching import read_features, read_outcomes, require_columns
 from pmdc.cli.models import load_model
 from pmdc.cli.pictures import PICTURES, check_picture, save_figure
 from pmdc.cli.running import work
-from pmdc.cli.verdicts import ignored_cells, show_losses, show_variables
+from pmdc.cli.verdicts import show_losses, show_variables
+from pmdc.evaluation.losses import LossReport, report_losses
+from pmdc.evaluation.wording import ignored_cells
 from pmdc.table_files import Format, read_table
 
 

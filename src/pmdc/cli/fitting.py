@@ -22,7 +22,7 @@ from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, re
 
 if TYPE_CHECKING:
     from pmdc._support.arrays import Codes
-    from pmdc.cli.losses import LossReport
+    from pmdc.evaluation.losses import LossReport
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _without_arcs(settings: Settings, Y: Any) -> Settings:
 def _test(training: Training, train: Codes, test: Codes, settings: Settings, screen: Screen) -> LossReport:
     X, Y = training.X.iloc[train], training.Y.iloc[train]
     with screen.progress("fitting for the test") as bar, work():
-        from pmdc.cli.losses import has_class_arcs, report_losses
+        from pmdc.evaluation.losses import has_class_arcs, report_losses
 
         try:
             with phases_of("test"):
@@ -221,7 +221,8 @@ def _test(training: Training, train: Codes, test: Codes, settings: Settings, scr
 
 
 def _report(screen: Screen, model: Any, report: LossReport | None, output: Path, training: Training) -> None:
-    from pmdc.cli.verdicts import ignored_cells, show_losses
+    from pmdc.cli.verdicts import show_losses
+    from pmdc.evaluation.wording import ignored_cells
 
     n_rows = len(training.X)
     show_findings(screen, model)

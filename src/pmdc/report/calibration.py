@@ -86,13 +86,20 @@ def plot_calibration(
     truth = model.class_table_.encode(Y, unknown="mark", missing="mark")
     if len(truth) != len(proba[0]):
         raise ValueError(f"X has {len(proba[0])} rows, Y has {len(truth)}: they must have the same number.")
-    held_out = _HeldOut(truth, proba, read_weights(sample_weight, len(truth)), n_bins)
-    names = [printable(name) for name in model.class_names_]
+    held_out = CalibrationRows(truth, proba, read_weights(sample_weight, len(truth)), n_bins)
+    return draw_calibration(model.class_names_, held_out, ax, title, pyplot_figure)
+
+
+def draw_calibration(
+    class_names: Sequence[str], held_out: CalibrationRows, ax: Axes | None, title: str | None, figure: Any
+) -> Axes:
+    """Draw the curves of `plot_calibration`; without `ax`, in a new figure made by the function `figure`."""
+    names = [printable(name) for name in class_names]
     each = [held_out.curve(name, [k]) for k, name in enumerate(names)]
     pooled = held_out.curve("all class variables" if len(names) > 1 else names[0], range(len(names)))
     new_figure = ax is None
     if ax is None:
-        ax = pyplot_figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
+        ax = figure(figsize=(6.6, 4.4), layout="constrained").add_subplot()
     _draw_shares(ax, pooled.bins.weight)
     if len(names) > _MAX_CURVES:
         labels = ["_"] * (len(names) - 1) + [f"each of {len(names)} class variables"]  # "_" is not in the legend
@@ -130,7 +137,7 @@ class _Curve(NamedTuple):
         return self.bins.confidence[filled], self.lower[filled], self.upper[filled]
 
 
-class _HeldOut(NamedTuple):
+class CalibrationRows(NamedTuple):
     """Codes of the true states, marginal probabilities and weights of held-out rows, and the number of bins."""
 
     truth: Codes

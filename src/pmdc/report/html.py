@@ -73,11 +73,15 @@ def _inline(draw: Callable[[], Axes]) -> str | None:
     """Return a drawing as an SVG element; None if it is too long."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser's fonts may have it
-        svg = _svg(draw())
+        svg = svg_of(draw())
     return svg if len(svg) <= MAX_CHARACTERS else None
 
 
-def _svg(ax: Axes) -> str:
+def svg_of(ax: Axes, salt: str | None = None) -> str:
+    """Return a drawing as an SVG element.
+
+    The ids in it differ each time, so that two pictures can be on one page; with a `salt` they are always the same.
+    """
     from matplotlib import rc_context
 
     figure = figure_of(ax)
@@ -86,7 +90,8 @@ def _svg(ax: Axes) -> str:
         patch.set_visible(False)
     file = StringIO()
     # Override settings that would crop the picture or make its background transparent.
-    with rc_context({"savefig.bbox": "standard", "savefig.transparent": False}):
+    settings: dict[str, Any] = {"savefig.bbox": "standard", "savefig.transparent": False}
+    with rc_context(settings if salt is None else settings | {"svg.hashsalt": salt}):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmdc._support.extras import require
@@ -117,18 +117,32 @@ def draw_individual(
     distribution: BaseDistribution, row: int, ax: Axes | None, loss: LossLike, title: str | None, figure: Any
 ) -> Axes:
     """Draw the network of one row; see `BaseDistribution.plot`."""
+    panels = panels_of(distribution, row, loss)
+    edges = [(p, k) for k, members in enumerate(distribution.parents) for p in members]
+    return draw_panels(panels, edges, ax, legend_entries(panels, loss), title, figure)
+
+
+def draw_panels(
+    listed: Sequence[Panel],
+    edges: Iterable[tuple[int, int]],
+    ax: Axes | None,
+    entries: Sequence[Entry],
+    title: str | None,
+    figure: Any,
+) -> Axes:
+    """Draw panels and the edges between them, which are pairs of positions in the list."""
     require("matplotlib.patches")
     import networkx as nx
 
-    panels = {panel.name: panel for panel in panels_of(distribution, row, loss)}
+    panels = {panel.name: panel for panel in listed}
     names = list(panels)
     graph = nx.DiGraph()
     graph.add_nodes_from(names)
-    graph.add_edges_from((names[p], names[k]) for k, members in enumerate(distribution.parents) for p in members)
+    graph.add_edges_from((names[p], names[k]) for p, k in edges)
     arrows = {name: max(graph.in_degree(name), graph.out_degree(name)) for name in names}
     sizes: dict[Hashable, tuple[float, float]] = {name: _size(panels[name], arrows[name]) for name in names}
     layout = layered_layout(graph, sizes, max(3, math.isqrt(len(names))))
-    legend = Legend(_entries(list(panels.values()), loss), layout.width)
+    legend = Legend(entries, layout.width)
     ax, scale = prepare(ax, layout.width, layout.height, legend, title, figure)
     for edge, route in layout.routes.items():
         add_arrow(ax, edge, route, scale, EDGE_COLOURS["class"])
@@ -201,7 +215,7 @@ def _mark(role: str, left: float, middle: float) -> Path:
     return Path([*corners, corners[0]], closed=True)
 
 
-def _entries(panels: Sequence[Panel], loss: LossLike) -> list[Entry]:
+def legend_entries(panels: Sequence[Panel], loss: LossLike) -> list[Entry]:
     meanings = {"predicted": f"prediction for the {loss_name(loss)} loss", "known": "known state (evidence)"}
     roles = {state.role for panel in panels for state in panel.states}
     entries = []

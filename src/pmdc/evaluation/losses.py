@@ -80,7 +80,7 @@ class LossReport:
         }
 
 
-def report_losses(model: Any, X: Any, Y: Any, independent: Any = None) -> LossReport:
+def report_losses(model: Any, X: Any, Y: Any, independent: Any = None, held_out: HeldOut | None = None) -> LossReport:
     """Compute the losses of a model on rows whose outcomes are known.
 
     Parameters
@@ -91,8 +91,10 @@ def report_losses(model: Any, X: Any, Y: Any, independent: Any = None) -> LossRe
     X, Y : tables
     independent : fitted classifier, optional
         Independent models to compare with; by default the product of the marginals of `model`.
+    held_out : HeldOut, optional
+        What `evaluate(model, X, Y)` returned, if it is known already.
     """
-    held_out = evaluate(model, X, Y)
+    held_out = evaluate(model, X, Y) if held_out is None else held_out
     rows = RowLosses.of(held_out)
     frequencies = getattr(model, "frequencies_", None)
     source, smoothing = (TRAINING_ROWS, 1.0) if frequencies is not None else (THIS_TABLE, 0.0)
