@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     place = Path(os.path.realpath(path))
     if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file.")
+        raise IsADirectoryError(_folder(path))
     if is_special(place):
         yield place
         return
@@ -32,16 +33,38 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             new.chmod(place.stat().st_mode & 0o777)
         new.replace(place)
     except OSError as error:
-        if not place.parent.is_dir():
-            message = f"there is no folder {place.parent}. Create it first."
-        else:
-            message = f"{error.strerror or error}. Choose a place in a folder that can be written to, with enough room."
-        raise type(error)(f"{path} cannot be written: {message}") from None
+        raise _unwritable(path, place, error) from None
     finally:
         with suppress(OSError):
             new.unlink(missing_ok=True)
 
 
+def _folder(path: str | os.PathLike[str]) -> str:
+    return f"{path} is a folder: give the name of a file."
+
+
+def _unwritable(path: str | os.PathLike[str], place: Path, error: OSError) -> OSError:
+    if not place.parent.is_dir():
+        message = f"there is no folder {place.parent}. Create it first."
+    else:
+        message = f"{error.strerror or error}. Choose a place in a folder that can be written to, with enough room."
+    return type(error)(f"{path} cannot be written: {message}")
+
+
 def is_special(path: Path) -> bool:
     """Whether it is a device or a pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Check, before any work, that `replacing` can write a file; raise OSError with the remedy if not."""
+    place = Path(os.path.realpath(path))
+    if is_special(place):
+        return
+    if not place.is_dir() and place.parent.is_dir():
+        try:
+            with tempfile.TemporaryFile(dir=place.parent):
+                return
+        except OSError as error:
+            raise _unwritable(path, place, error) from None
+    raise IsADirectoryError(_folder(path)) if place.is_dir() else _unwritable(path, place, FileNotFoundError())

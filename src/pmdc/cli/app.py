@@ -16,6 +16,7 @@ _EPILOG = """\b
 Example, from a table to predictions, filled gaps and doubtful cells:
   pmdc fit survey.csv --classes vote,party -o survey.skops
   pmdc show survey.skops
+  pmdc report survey.skops held_out.csv -o report.html
   pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv
   pmdc impute survey.skops survey.csv -o filled.csv
   pmdc check survey.skops survey.csv"""
@@ -439,6 +440,66 @@ def evaluate(
         force=force,
         quiet=quiet,
         json=json,
+    )
+
+
+@app.command()
+def report(
+    model: Model,
+    table: Table,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write, such as report.html.")
+    ],
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title; by default it names the class variables.")
+    ] = None,
+    card: Annotated[
+        bool,
+        typer.Option(
+            "--card/--no-card",
+            metavar="",
+            help="Write a model card beside the report, with the same name and the ending .md.",
+        ),
+    ] = True,
+    rows: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="How many of the hardest rows to show; 0 for a report without any single row or suspicious state.",
+        ),
+    ] = 3,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Random seed, for rows that are drawn at random.")
+    ] = 0,
+    trust: Trust = False,
+    force: Force = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = None,
+    missing: Missing = None,
+    drop_missing: DropMissing = False,
+    sheet: Sheet = None,
+    alternatives: Alternatives = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report about a model as one HTML file, to read, print and share.
+
+    TABLE has rows with known outcomes that the model has not seen in training; on others the losses are too optimistic.
+    The report shows single rows of it, unless --rows is 0.
+    """
+    from pmdc.cli.reporting import Wanted, run
+
+    run(
+        model,
+        table,
+        _format(delimiter, decimal, encoding, missing, sheet),
+        Wanted(output, title, card, rows, seed),
+        drop_missing=drop_missing,
+        alternatives=alternatives,
+        trust=trust,
+        force=force,
+        quiet=quiet,
     )
 
 

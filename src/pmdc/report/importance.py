@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from pmdc._support.arrays import Array, Codes, Floats
 from pmdc._support.checks import check_count
+from pmdc._support.progress import tell_step
 from pmdc.table.columns import UNKNOWN
 from pmdc.table.features import Features
 
@@ -90,13 +91,15 @@ def permutation_importance(
     features, truth = features.rows(kept), truth[kept]
     before = np.maximum(log_prob(features, truth), _LOWEST)
     increase, error = [], []
-    for j in range(features.continuous.shape[1] + features.discrete.shape[1]):
+    n_features = features.continuous.shape[1] + features.discrete.shape[1]
+    for j in range(n_features):
         rows = np.zeros_like(before)
         for _ in range(n_repeats):
             shuffled = _with_shuffled(features, j, random.permutation(len(kept)))
             rows += (before - np.maximum(log_prob(shuffled, truth), _LOWEST)) / n_repeats
         increase.append(rows.mean(axis=0))
         error.append(rows.std(axis=0, ddof=1) / np.sqrt(len(kept)))
+        tell_step(j + 1, n_features)
     return np.array(increase), np.array(error), len(kept)
 
 

@@ -1,0 +1,173 @@
+"""The summary of the data: class variables and features, with their values and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from pmdc._support.arrays import Array
+from pmdc.report.page.elements import Content, E, bar, details, histogram, named, note, paragraph, section, table
+from pmdc.report.page.findings import Findings
+from pmdc.table.columns import MISSING, UNKNOWN, Column
+
+MAX_LINES = 100
+"""The lines of a long table; the others are counted."""
+_FOLDED = 30
+"""Tables of more lines than this are folded on the screen."""
+_STATES, _VALUES = 6, 3
+"""States and values that are listed."""
+_NAME = 400
+_BINS = 12
+_NONE = "–"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a share as a percentage; 0 % and 100 % only if exact."""
+    if not whole:
+        return "–"
+    exact = 100 * part / whole
+    if 0 < exact < 0.5:
+        return "<1 %"
+    if 99.5 <= exact < 100:
+        return ">99 %"
+    return f"{exact:.0f} %"
+
+
+def data_section(found: Findings) -> Element:
+    """Return what the rows contain and what is missing."""
+    rows, model = found.rows, found.model
+    n_rows = len(found.held_out.truth)
+    trained = getattr(getattr(model, "frequencies_", None), "n_rows", None)
+    learned = f" The model was learned from {trained:,.10g} rows." if trained else ""
+    return section(
+        "data",
+        "The data",
+        paragraph(
+            f"This report is about {n_rows:,} rows of ",
+            named(rows.source),
+            f", with {len(found.names)} class variables and {len(found.columns)} features.{learned}",
+        ),
+        _class_variables(found),
+        _features(found),
+        note(
+            "Missing: cells without a value in these rows. Unseen: states that the model has not seen in training; "
+            "they have probability zero and count as wrong."
+        ),
+    )
+
+
+def _class_variables(found: Findings) -> Element:
+    truth = found.held_out.truth
+    gaps, unseen = (truth == MISSING).sum(axis=0), (truth == UNKNOWN).sum(axis=0)
+    states = found.model.class_table_.states
+    columns: dict[str, list[Content]] = {
+        "class variable": [named(name, _NAME) for name in found.names],
+        "states": [str(len(own)) for own in states],
+        "most frequent states": [_states(own, codes) for own, codes in zip(states, truth.T, strict=True)],
+        "missing": list(map(count, gaps.tolist())),
+        "unseen": list(map(count, unseen.tolist())),
+    }
+    return _without_empty("Class variables, which the model predicts", columns, ("missing", "unseen"), ["states"])
+
+
+def _without_empty(
+    caption: str, columns: dict[str, list[Content]], empty: Sequence[str], numbers: Sequence[str] = ()
+) -> Element:
+    """Return a table without those of the columns named `empty` in which nothing is counted."""
+    kept = {name: cells for name, cells in columns.items() if name not in empty or any(cell != _NONE for cell in cells)}
+    none = [name for name in empty if name not in kept]
+    caption += f" (none {' or '.join(none)})" * bool(none)
+    return long_table(caption, list(kept), list(zip(*kept.values(), strict=True)), [*numbers, *empty])
+
+
+def _states(states: Array, codes: Array) -> list[str | Element]:
+    counts = np.bincount(codes[codes >= 0], minlength=len(states))
+    order = np.argsort(-counts, kind="stable")
+    shown = order if len(order) <= _STATES else order[: _STATES - 1]
+    text = _listed([(states.tolist()[code], int(counts[code])) for code in shown.tolist()], int(counts.sum()))
+    rest = len(order) - len(shown)
+    return (
+        [*text, f" · {rest} others {share(int(counts[order[len(shown) :]].sum()), int(counts.sum()))}"]
+        if rest
+        else text
+    )
+
+
+def _listed(values: Sequence[tuple[Any, int]], total: int) -> list[str | Element]:
+    parts: list[str | Element] = []
+    for value, number in values:
+        parts += [" · "] * bool(parts) + [named(value, 30), f" {share(number, total)}"]
+    return parts
+
+
+def count(number: int) -> str:
+    return f"{number:,}" if number else _NONE
+
+
+def _features(found: Findings) -> Element:
+    known = found.model.feature_table_
+    kinds = [_kind(name, known) for name in known.names]
+    columns: dict[str, list[Content]] = {
+        "feature": [named(name, _NAME) for name in known.names],
+        "kind": list(kinds),
+        "values": [_values(column, kind) for column, kind in zip(found.columns, kinds, strict=True)],
+        "missing": [count(int(column.missing.sum())) for column in found.columns],
+        "missing in training": [count(known.gaps.get(name, 0)) for name in known.names],
+    }
+    return _without_empty("Features, from which it predicts", columns, ("missing", "missing in training"))
+
+
+def _kind(name: str, features: Any) -> str:
+    if name in features.ignored_names:
+        return "ignored"
+    if name in features.date_names:
+        return "date"
+    return "discrete" if name in features.discrete_names else "continuous"
+
+
+def _values(column: Column, kind: str) -> Content:
+    values = column.values[~column.missing]
+    if not len(values):
+        return "no value"
+    if kind == "date":
+        return f"{_moment(values.min())} to {_moment(values.max())}"
+    if kind == "continuous" and values.dtype.kind in "fiub":
+        numbers = values.astype(float)
+        lowest, middle, highest = (f"{number:.4g}" for number in (numbers.min(), np.median(numbers), numbers.max()))
+        return [histogram(np.histogram(numbers, _BINS)[0].tolist()), f"{lowest} to {highest}, median {middle}"]
+    levels, codes = column.factors
+    counts = np.bincount(codes[~column.missing], minlength=len(levels))
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+    some = [(levels[i], int(counts[i])) for i in order[:_VALUES].tolist()]
+    more = f" · {len(order) - len(some)} further values" * (len(order) > len(some))
+    return [*_listed(some, int(counts.sum())), more]
+
+
+def _moment(value: Any) -> str:
+    if np.asarray(value).dtype.kind == "m":
+        minutes = int(value / np.timedelta64(1, "m"))
+        return f"{minutes // 60:02d}:{minutes % 60:02d}"
+    return str(value)[:16].replace("T00:00", "").replace("T", " ")
+
+
+# Long tables -----------------------------------------------------------------------------------------------------
+
+
+def long_table(
+    caption: str, headings: Sequence[str], lines: Sequence[Sequence[Content]], numbers: Sequence[str] = ()
+) -> Element:
+    """Return a table; a long one is folded on the screen, and of a very long one the other lines are counted."""
+    shown = lines[:MAX_LINES]
+    if len(shown) < len(lines):
+        caption = f"{caption} (the first {len(shown)} of {len(lines)})"
+    whole = table(caption, headings, shown, numbers)
+    return whole if len(shown) <= _FOLDED else details(f"{caption}: {len(shown)} lines", whole)
+
+
+def probability(value: float) -> list[str | Element]:
+    """Return a probability with its bar."""
+    text = f"{value:.2g}" if 0 < value < 0.01 else f"{value:.2f}"
+    return [E("span", text), " ", bar(value)]

@@ -1,0 +1,53 @@
+"""The section on how to repeat a report: settings, versions, and what was drawn at random."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from pmdc.network.words import describe_structure
+from pmdc.report.page.elements import Content, E, clean, note, paragraph, section, table
+from pmdc.report.page.findings import Findings
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "matplotlib")
+
+
+def settings_of(model: Any) -> str:
+    """Return the class and the parameters that differ from their defaults; addresses in memory are left out."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(model))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of pmdc, Python and the packages on which results depend."""
+    from pmdc import __version__
+
+    found = {"pmdc": __version__, "Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def repeat_section(found: Findings, random_state: Any) -> Element:
+    """Return what it takes to repeat the fit and the report."""
+    details: list[Element] = []
+    if hasattr(found.model, "structure_"):
+        details.append(paragraph(f"The graph: {describe_structure(found.model)}."))
+    lines: list[list[Content]] = [[package, number] for package, number in versions().items()]
+    return section(
+        "repeat",
+        "Settings and versions",
+        paragraph("The settings of the model, where they differ from the defaults:"),
+        E("pre", clean(settings_of(found.model))),
+        *details,
+        table("Versions with which this report was made", ["package", "version"], lines),
+        note(
+            "Rows drawn at random (for importance and prediction sets) depend on "
+            f"random_state={settings_of(random_state)}: the same model, table and versions give the same report."
+        ),
+    )
