@@ -114,7 +114,8 @@ def doubtful_section(found: Findings) -> Element | None:
     )
 
 
-def _how(found: Findings, doubtful: DoubtfulCells) -> str:
+def _how(found: Findings, doubtful: DoubtfulCells) -> Content:
+    """Say how the cells were found, and whether all rows were looked at."""
     n_rows = len(found.held_out.truth)
     if doubtful.complete:
         looked = f"No state of the other rows is less probable (proved by the joint log-loss of all {n_rows:,} rows)."
@@ -123,11 +124,14 @@ def _how(found: Findings, doubtful: DoubtfulCells) -> str:
             f"Only the {doubtful.n_rows:,} rows of the highest joint log-loss, of {n_rows:,}, were looked at; another "
             "row may have a state that is less probable."
         )
-    return (
+    return [
         f"The probabilities are those of the model as it is. {looked} If the model was learned from these rows, it may "
-        "have learned their errors as well: `pmdc check` and `model.suspicious_cells` fit it anew without the rows in "
-        "question."
-    )
+        "have learned their errors as well: ",
+        E("code", "pmdc check"),
+        " and ",
+        E("code", "model.suspicious_cells"),
+        " fit it anew without the rows in question.",
+    ]
 
 
 def _doubtful_cell(found: Findings, doubtful: DoubtfulCells, i: int) -> Element:

@@ -15,8 +15,8 @@ from pmdc.table.columns import MISSING, UNKNOWN, Column
 
 MAX_LINES = 100
 """The lines of a long table; the others are counted."""
-_FOLDED = 30
-"""Tables of more lines than this are folded on the screen."""
+_FOLDED, _OPEN = 30, 10
+"""Of tables with more lines than the first number, so many are open on the screen."""
 _STATES, _VALUES = 6, 3
 """States and values that are listed."""
 _NAME = 400
@@ -52,10 +52,9 @@ def data_section(found: Findings) -> Element:
         ),
         _class_variables(found),
         _features(found),
-        note(
-            "Missing: cells without a value in these rows. Unseen: states that the model has not seen in training; "
-            "they have probability zero and count as wrong."
-        ),
+        note("Unseen: states that the model has not seen in training; they have probability zero and count as wrong.")
+        if np.any(found.held_out.truth == UNKNOWN)
+        else None,
     )
 
 
@@ -79,7 +78,7 @@ def _without_empty(
     """Return a table without those of the columns named `empty` in which nothing is counted."""
     kept = {name: cells for name, cells in columns.items() if name not in empty or any(cell != _NONE for cell in cells)}
     none = [name for name in empty if name not in kept]
-    caption += f" (none {' or '.join(none)})" * bool(none)
+    caption += f" ({', '.join(f'none {name}' for name in none)})" * bool(none)
     return long_table(caption, list(kept), list(zip(*kept.values(), strict=True)), [*numbers, *empty])
 
 
@@ -159,15 +158,19 @@ def _moment(value: Any) -> str:
 def long_table(
     caption: str, headings: Sequence[str], lines: Sequence[Sequence[Content]], numbers: Sequence[str] = ()
 ) -> Element:
-    """Return a table; a long one is folded on the screen, and of a very long one the other lines are counted."""
+    """Return a table; of a long one the further lines are folded on the screen, of a very long one the last counted."""
     shown = lines[:MAX_LINES]
     if len(shown) < len(lines):
         caption = f"{caption} (the first {len(shown)} of {len(lines)})"
-    whole = table(caption, headings, shown, numbers)
-    return whole if len(shown) <= _FOLDED else details(f"{caption}: {len(shown)} lines", whole)
+    if len(shown) <= _FOLDED:
+        return table(caption, headings, shown, numbers)
+    rest = table(f"{caption}, further lines", headings, shown[_OPEN:], numbers)
+    return E(
+        "div", table(caption, headings, shown[:_OPEN], numbers), details(f"{len(shown) - _OPEN} further lines", rest)
+    )
 
 
 def probability(value: float) -> list[str | Element]:
     """Return a probability with its bar."""
-    text = f"{value:.2g}" if 0 < value < 0.01 else f"{value:.2f}"
+    text = f"{value:.2g}" if 0 < value < 0.1 else f"{value:.2f}"
     return [E("span", text), " ", bar(value)]

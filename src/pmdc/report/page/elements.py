@@ -6,6 +6,7 @@ Text of the user, such as the name of a column, enters as text or as an attribut
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -86,6 +87,19 @@ def names(texts: Sequence[Any], separator: str = ", ") -> list[str | Element]:
     for text in texts:
         parts += [separator] * bool(parts) + [named(text)]
     return parts
+
+
+def sentence(text: str, names_in_it: Sequence[Any]) -> list[str | Element]:
+    """Return a sentence in which names that are long or written from right to left are set apart as `named` does."""
+    odd = sorted((str(name) for name in names_in_it if _is_odd(str(name))), key=len, reverse=True)
+    if not odd:
+        return [text]
+    parts = re.split("(" + "|".join(map(re.escape, odd)) + ")", text)
+    return [named(part) if i % 2 else part for i, part in enumerate(parts)]
+
+
+def _is_odd(name: str) -> bool:
+    return len(name) > MAX_NAME or any(unicodedata.bidirectional(c) in ("R", "AL") for c in name)
 
 
 def paragraph(*content: Content | None, **attributes: Any) -> Element:

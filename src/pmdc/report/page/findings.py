@@ -215,7 +215,7 @@ def _doubtful(model: Any, rows: Rows, held_out: HeldOut) -> DoubtfulCells:
     assert held_out.log_prob is not None
     tell_phase("doubtful states")
     order = np.argsort(held_out.log_prob, kind="stable")
-    order = np.array([row for row in order.tolist() if held_out.known[row].any()], dtype=np.int64)
+    order = order[(held_out.known.sum(axis=1) > 0)[order]]
     found: list[SuspiciousCells] = []
     done, complete = 0, False
     while not complete and done < min(len(order), _CELL_ROWS):

@@ -30,6 +30,7 @@ MAX_PANELS = 12
 TRUE = "✓"
 _MAX_LABEL = 40
 """The length of a name in a picture."""
+_MAX_LEGEND = 20
 _WIDE = 520
 """Wider pictures, in pixels, are not shrunk to the width of a telephone but can be moved sideways."""
 _PIXELS = 96
@@ -48,15 +49,15 @@ def picture(ax: Axes, alternative: str, *caption: Content | None) -> Element:
     return E("figure", frame, E("figcaption", *caption) if caption else None)
 
 
-def labels_of(names: Iterable[Hashable]) -> dict[Hashable, str]:
+def labels_of(names: Iterable[Hashable], limit: int = _MAX_LABEL) -> dict[Hashable, str]:
     """Return short names for pictures, no two of which are the same."""
     found: dict[Hashable, str] = {}
     for name in names:
-        label = shorten(name, _MAX_LABEL)
+        label = shorten(name, limit)
         number, taken = 1, set(found.values())
         while label in taken:
             number += 1
-            label = f"{shorten(name, _MAX_LABEL - 5)} ({number})"
+            label = f"{shorten(name, limit - 5)} ({number})"
         found[name] = label
     return found
 
@@ -77,7 +78,7 @@ def graph_picture(graph: nx.DiGraph) -> Element:
 
 
 def calibration_picture(names: Sequence[str], truth: Codes, marginals: list[Any]) -> Element:
-    labels = list(labels_of(names).values())
+    labels = list(labels_of(names, _MAX_LEGEND).values())
     rows = CalibrationRows(truth, marginals, np.ones(len(truth)), 10)
     axes = draw_calibration(labels, rows, None, None, plain_figure)
     return picture(

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from pmdc.network.words import describe_structure
-from pmdc.report.page.elements import Content, E, clean, note, paragraph, section, table
+from pmdc.report.page.elements import E, clean, note, paragraph, section
 from pmdc.report.page.findings import Findings
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "matplotlib")
@@ -38,14 +38,13 @@ def repeat_section(found: Findings, random_state: Any) -> Element:
     details: list[Element] = []
     if hasattr(found.model, "structure_"):
         details.append(paragraph(f"The graph: {describe_structure(found.model)}."))
-    lines: list[list[Content]] = [[package, number] for package, number in versions().items()]
     return section(
         "repeat",
         "Settings and versions",
         paragraph("The settings of the model, where they differ from the defaults:"),
         E("pre", clean(settings_of(found.model))),
         *details,
-        table("Versions with which this report was made", ["package", "version"], lines),
+        paragraph(f"Made with {', '.join(f'{package} {number}' for package, number in versions().items())}."),
         note(
             "Rows drawn at random (for importance and prediction sets) depend on "
             f"random_state={settings_of(random_state)}: the same model, table and versions give the same report."

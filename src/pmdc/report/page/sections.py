@@ -24,7 +24,7 @@ from pmdc.evaluation.wording import (
 )
 from pmdc.network.words import CONDITIONINGS, EITHER_WAY, Arc, arcs, n_rows_of, reading
 from pmdc.report.page.data import long_table, share
-from pmdc.report.page.elements import Content, E, bar, named, names, note, paragraph, section, table
+from pmdc.report.page.elements import Content, E, bar, named, names, note, paragraph, section, sentence, table
 from pmdc.report.page.findings import MAX_OUTCOMES, Findings, Sets, SetSizes
 from pmdc.report.page.pictures import calibration_picture, graph_picture
 from pmdc.report.selection import MAX_ARCS, strongest_arcs
@@ -47,7 +47,7 @@ def summary_section(found: Findings) -> Element:
         "summary",
         "In short",
         _training_rows() if found.like_training else None,
-        paragraph(said) if said else None,
+        paragraph(sentence(said, found.names)) if said else None,
         paragraph(" ".join(verdict(found.losses))),
         _facts(found),
         None if found.like_training else note(_UNSEEN),
@@ -149,7 +149,8 @@ def _explained(found: Findings, shown: Sequence[Arc]) -> list[Element]:
     lines += [f"{way.capitalize()}: {words}." for way, words in CONDITIONINGS.items() if way in used]
     if not all(arc.determined for arc in shown):
         lines.append(f"Either way: {EITHER_WAY}.")
-    return [note(line) for line in lines]
+    every = [*found.names, *(column.name for column in found.columns)]
+    return [note(sentence(line, every)) for line in lines]
 
 
 # Losses ----------------------------------------------------------------------------------------------------------
@@ -168,12 +169,22 @@ def loss_section(found: Findings) -> Element:
         "How good the predictions are",
         *(paragraph(sentence) for sentence in verdict(report)),
         table("Losses, mean ± standard error (lower is better)", ["loss", *headings], lines, numbers=headings),
+        _impossible(found),
         note(EACH_ITS_OWN),
         note(f"{most_frequent_is(report)} {independent_is(report)}"),
         _comparisons(found),
         note(PAIRED_TEST),
-        note(ignored_cells(report)) if report.cells_ignored else None,
+        note(sentence(ignored_cells(report), found.names)) if report.cells_ignored else None,
         _each_variable(found),
+    )
+
+
+def _impossible(found: Findings) -> Element | None:
+    if not found.n_impossible:
+        return None
+    return paragraph(
+        f"The joint log-loss is infinite, because {found.n_impossible:,} row(s) have an outcome of probability zero, "
+        "such as a state that the model has not seen in training."
     )
 
 
@@ -237,12 +248,15 @@ def importance_section(found: Findings) -> Element:
         return section("importance", title, paragraph(importance))
     top = importance.top(_TOP_FEATURES)
     largest = max((increase for some in top.values() for increase in some.values()), default=1.0)
-    lines: list[list[Content]] = []
-    for k, name in enumerate(importance.class_names):
-        for feature, increase in top[name].items():
-            error = importance.standard_error[importance.feature_names.index(feature), k]
-            value = f"{increase:.2g} ± {error:.1g}"
-            lines.append([named(name), named(feature), value, bar(increase / largest)])
+    each = [
+        (increase, importance.standard_error[importance.feature_names.index(feature), k], name, feature)
+        for k, name in enumerate(importance.class_names)
+        for feature, increase in top[name].items()
+    ]
+    lines: list[list[Content]] = [
+        [named(feature), named(name), _with_error(increase, error), bar(increase / largest)]
+        for increase, error, name, feature in sorted(each, key=lambda one: -one[0])
+    ]
     none = [name for name in importance.class_names if not top[name]]
     return section(
         "importance",
@@ -253,8 +267,9 @@ def importance_section(found: Findings) -> Element:
             "that carry the same information share their importance."
         ),
         long_table(
-            f"At most {_TOP_FEATURES} features for each class variable, those whose importance is more than chance",
-            ["class variable", "feature", "log-loss added, nats a row", "compared"],
+            f"At most {_TOP_FEATURES} features for each class variable, those whose importance is more than chance; "
+            "the largest first",
+            ["feature", "matters for", "log-loss added, nats a row", "compared"],
             lines,
             numbers=["log-loss added, nats a row"],
         )
@@ -264,6 +279,12 @@ def importance_section(found: Findings) -> Element:
         if none
         else None,
     )
+
+
+def _with_error(value: float, error: float) -> str:
+    """Return a number and its standard error with two digits of the error, at most six after the point."""
+    digits = min(6, max(0, 1 - math.floor(math.log10(error)))) if error > 0 else 3
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 # Prediction sets -------------------------------------------------------------------------------------------------
