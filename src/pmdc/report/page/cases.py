@@ -62,9 +62,12 @@ def _hard_row(found: Findings, row: int) -> Element:
         E("h3", f"{place.capitalize()}: log-loss {loss:.2f} nats (probability {np.exp(-loss):.2g})"),
         E(
             "div",
-            _states_of_row(found, row, order[:_MOST_STATES], len(order)),
+            E(
+                "div",
+                _states_of_row(found, row, order[:_MOST_STATES], len(order)),
+                waterfall(found, row, found.names[worst], states[truth[worst]]),
+            ),
             row_picture(found.model.predict_joint(X), truth, f"The network of {place} with its probabilities."),
-            waterfall(found.model, X, 0, found.names[worst], states[truth[worst]]),
             class_="pair",
         ),
         class_="case",
@@ -154,8 +157,8 @@ def _doubtful_cell(found: Findings, doubtful: DoubtfulCells, i: int) -> Element:
         E("h3", f"{place.capitalize()}: ", named(name), " is ", named(state)),
         E(
             "div",
+            E("div", waterfall(found, row, name, state, given)),
             row_picture(joint, truth, f"The network of {place}{known}."),
-            waterfall(found.model, X, 0, name, state, given),
             class_="pair",
         ),
         class_="case",
