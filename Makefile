@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint coverage explore errata benchmark-quick clean
+.PHONY: demo test browser-test lint coverage explore errata benchmark-quick clean
 
 $(VENV)/.made-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,6 +16,10 @@ demo: $(VENV)/.made-demo
 
 test: $(VENV)/.made-test
 	$(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+# Reports in Chromium, which must be installed: see CONTRIBUTING.md.
+browser-test: $(VENV)/.made-browser
+	$(BIN)/python -m pytest tests/report/page/test_browser.py
 
 lint: $(VENV)/.made-test $(VENV)/.made-lint
 	$(BIN)/ruff check .

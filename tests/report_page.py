@@ -4,8 +4,22 @@ import base64
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+from pmdc.report import write_report
+
+HOSTILE = [
+    "<script>alert('x')</script>",
+    '"><img src=x onerror=alert(1)>',
+    "x" * 300,
+    "عدد الزيارات",
+    "two\nlines & more",
+    "\u202egnp.exe",
+    "]]>--><!--",
+    "javascript:alert(1)",
+    "한국어",
+]
+"""Names that must be texts wherever they are shown."""
+
 VOID = {"meta", "img", "br", "input", "link"}
-IN_HEAD = {"style", "title"}
 
 
 class Page(HTMLParser):
@@ -13,6 +27,7 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
+        self.path = path
         self.source = path.read_text(encoding="utf-8")
         self.open, self.elements, self.texts, self.style = [], [], [], ""
         self.feed(self.source)
@@ -52,3 +67,9 @@ class Page(HTMLParser):
 
 def local_name(element):
     return element.tag.rpartition("}")[2]
+
+
+def report(model, X, Y, folder, **options):
+    """Write a report to report.html in a folder and read it."""
+    write_report(model, X, Y, folder / "report.html", **options)
+    return Page(folder / "report.html")

@@ -15,56 +15,9 @@ from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassPowerset
 from pmdc.datasets import make_network
 from pmdc.metrics import hamming_loss
 from pmdc.report import write_report
-from report_page import Page, local_name
+from report_page import HOSTILE, local_name, report
 
-HOSTILE = [
-    "<script>alert('x')</script>",
-    '"><img src=x onerror=alert(1)>',
-    "x" * 300,
-    "عدد الزيارات",
-    "two\nlines & more",
-    "\u202egnp.exe",
-    "]]>--><!--",
-    "javascript:alert(1)",
-    "한국어",
-]
 ALL = ["summary", "data", "graph", "losses", "calibration", "importance", "sets", "hardest", "doubtful", "repeat"]
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_network(320, n_class_variables=3, n_discrete=1, random_state=1)
-
-
-@pytest.fixture(scope="module")
-def model(data):
-    return GBNC(experts=None, max_parents=1).fit(data.X[:200], data.Y[:200])
-
-
-@pytest.fixture(scope="module")
-def page(model, data, tmp_path_factory):
-    return report(model, data.X[200:], data.Y[200:], tmp_path_factory.mktemp("report"))
-
-
-def report(model, X, Y, folder, **options):
-    write_report(model, X, Y, folder / "report.html", **options)
-    return Page(folder / "report.html")
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    """A report in which all names and states are hostile, with gaps everywhere."""
-    data = make_network(320, n_class_variables=3, n_continuous=3, n_discrete=2, random_state=1)
-    X, Y = data.X.copy(), data.Y.astype(str).set_axis(HOSTILE[:3], axis=1)
-    X.columns = HOSTILE[4:9]
-    X[HOSTILE[7]] = X[HOSTILE[7]].astype(str).map(lambda value: HOSTILE[0] + value)
-    Y = Y.apply(lambda column: column.map(lambda state: HOSTILE["abc".index(state)] + state))
-    random = np.random.default_rng(0)
-    Y = Y.mask(random.random(Y.shape) < 0.05)
-    X[HOSTILE[4]] = X[HOSTILE[4]].mask(random.random(len(X)) < 0.1)
-    model = GBNC(experts=None, max_parents=1).fit(X[:200], Y[:200])
-    folder = tmp_path_factory.mktemp("hostile")
-    return report(model, X[200:], Y[200:], folder, title=HOSTILE[0], card=folder / "card.md"), folder
 
 
 # A safe and self-contained page ----------------------------------------------------------------------------------
