@@ -22,6 +22,7 @@ def test_the_example_runs():
         "docs/theory.md",
         "docs/questions.md",
         "docs/pictures.md",
+        "docs/report.md",
         "docs/command-line.md",
         "docs/architecture.md",
         "docs/errata/README.md",

@@ -58,7 +58,7 @@ def test_the_page_and_the_readme(pmdc, tmp_path):
         for command, shown in commands(block):
             found = run(command)
             assert CHECKER.check_output(shown, found, FLAGS), f"$ {command}\n{found}"
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".skops", ".svg", ".graphml"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".skops", ".svg", ".graphml", ".html", ".md"}
     assert "<svg" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

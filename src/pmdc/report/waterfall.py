@@ -98,7 +98,8 @@ def _percent(p: float) -> str:
 def _finish(ax: Axes, bars: list[_Bar]) -> None:
     ends = np.array([[bar.start, bar.stop] if 0 < i < len(bars) - 1 else [bar.stop] * 2 for i, bar in enumerate(bars)])
     low, high = float(ends.min()), float(ends.max())
-    margin = 0.24 * max(high - low, 0.5)  # for the numbers beside the bars
+    share = 0.36 if any(bar.error >= 0.005 for bar in bars) else 0.24
+    margin = share * max(high - low, 0.5)  # for the numbers beside the bars
     ax.set_xlim(low - margin, high + margin)
     ax.set_xlabel("log-odds", **_text())
     ax.tick_params(axis="x", labelsize=_SIZE)

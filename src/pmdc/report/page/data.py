@@ -89,7 +89,7 @@ def _states(states: Array, codes: Array) -> list[str | Element]:
     text = _listed([(states.tolist()[code], int(counts[code])) for code in shown.tolist()], int(counts.sum()))
     rest = len(order) - len(shown)
     return (
-        [*text, f" · {rest} others {share(int(counts[order[len(shown) :]].sum()), int(counts.sum()))}"]
+        [*text, f" · {rest} others: {share(int(counts[order[len(shown) :]].sum()), int(counts.sum()))}"]
         if rest
         else text
     )
@@ -98,7 +98,7 @@ def _states(states: Array, codes: Array) -> list[str | Element]:
 def _listed(values: Sequence[tuple[Any, int]], total: int) -> list[str | Element]:
     parts: list[str | Element] = []
     for value, number in values:
-        parts += [" · "] * bool(parts) + [named(value, 30), f" {share(number, total)}"]
+        parts += [" · "] * bool(parts) + [named(value, 30), f": {share(number, total)}"]
     return parts
 
 

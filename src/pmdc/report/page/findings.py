@@ -27,6 +27,8 @@ MAX_OUTCOMES = 1000
 
 _MAX_SHUFFLED, _MIN_ROWS, _MAX_ROWS = 100_000, 100, 1000
 """Features times rows, and limits of the rows, for the importance of features."""
+_REPEATS, _FEW_FEATURES = 3, 100
+"""How often each feature is shuffled; once if there are more than so many."""
 _SET_ROWS, _MIN_SET_ROWS = 600, 40
 """The rows of prediction sets: at most, and fewer are too few."""
 _CELL_ROWS, _CELL_STEP = 4000, 500
@@ -156,7 +158,8 @@ def _importance(model: Any, rows: Rows, held_out: HeldOut, random: Any) -> Featu
     chosen = complete if len(complete) <= most else np.sort(random.choice(complete, most, replace=False))
     X, Y = rows.take(chosen)
     try:
-        return model.feature_importance(X, Y, max_rows=None, random_state=random)
+        n_repeats = _REPEATS if n_features <= _FEW_FEATURES else 1
+        return model.feature_importance(X, Y, n_repeats=n_repeats, max_rows=None, random_state=random)
     except TypeError as error:  # no conditional tables, as in a chain
         return f"Not measured: {error}"
 
