@@ -10,7 +10,7 @@ from oracles import Enumeration
 from pmdc import GBNC, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
 from pmdc.decisions import BlockLoss, CostLoss, CustomLoss, FMeasure, decide
-from pmdc.decisions.decide import choose
+from pmdc.decisions.decide import choose, resolve
 from pmdc.decisions.f_measure import _nodes
 from pmdc.inference import JointDistribution, OutcomeDistribution
 from problems import States, long_networks, networks, random_parents, random_tables
@@ -42,6 +42,17 @@ def check_minimal(loss, function, network):
         assert not choice.standard_error.any()
         np.testing.assert_allclose(expected[every, truth.index_of(choice.codes)], expected.min(axis=1), atol=1e-9)
         np.testing.assert_allclose(choice.expected_loss, expected.min(axis=1), atol=1e-9)
+        check_given(resolve(loss), function, distribution, truth, expected)
+
+
+def check_given(loss, function, distribution, truth, expected):
+    """Any prediction has the expected loss of the definition and, with a known truth, the loss itself."""
+    every, rng = np.arange(len(expected)), np.random.default_rng(0)
+    true, predicted = truth.outcomes[rng.integers(0, len(truth.outcomes), (2, len(every)))]
+    risk = loss.expected(distribution, predicted)
+    np.testing.assert_allclose(risk, expected[every, truth.index_of(predicted)], atol=1e-9)
+    values = loss.values(distribution, true, predicted)
+    np.testing.assert_allclose(values, [function(*pair) for pair in zip(true, predicted, strict=True)])
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -20,7 +20,7 @@ from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
 
 if TYPE_CHECKING:
-    from pmdc.report.importance import FeatureImportance
+    from pmdc.explain import Importance
 
 
 class GraphOptions(NamedTuple):
@@ -81,7 +81,7 @@ def run(
     importance = None if graph.table is None else _importance(screen, model, graph.table, format)
     if output is not None:
         from pmdc.report import write_graph
-        from pmdc.report.importance import add_features
+        from pmdc.report.features import add_features
         from pmdc.report.selection import MAX_ARCS
 
         with work():
@@ -99,7 +99,7 @@ def run(
             _features(screen, importance, graph.features or 1)
 
 
-def _importance(screen: Screen, model: Any, source: str, format: Format) -> FeatureImportance:
+def _importance(screen: Screen, model: Any, source: str, format: Format) -> Importance:
     """Measure the importance of the features on the rows of a table whose outcomes are known."""
     table = read_table(source, format)
     require_columns(table, model.class_names_)
@@ -114,7 +114,7 @@ def _importance(screen: Screen, model: Any, source: str, format: Format) -> Feat
         return model.feature_importance(used.X, Y)
 
 
-def _features(screen: Screen, importance: FeatureImportance, n_features: int) -> None:
+def _features(screen: Screen, importance: Importance, n_features: int) -> None:
     table = make_table("class variable", "features that matter")
     for name, found in importance.top(n_features).items():
         shown = ", ".join(f"{feature} (+{increase:.2g})" for feature, increase in found.items())
