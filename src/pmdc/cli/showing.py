@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pmdc.explain import Importance
 
 
+_MAX_SENTENCES = 6
+"""Of more arcs, those that matter most are told in words."""
+
+
 class GraphOptions(NamedTuple):
     """What is shown of the graph of a model."""
 
@@ -92,6 +96,7 @@ def run(
         document = _document(model, path)
         if importance is not None:
             document["features_that_matter"] = importance.top(graph.features or 1)
+            document["arcs_that_matter"] = _arcs_json(importance)
         print_json(document)
     elif output is None:
         _model(screen, model, path)
@@ -126,6 +131,22 @@ def _features(screen: Screen, importance: Importance, n_features: int) -> None:
     )
     screen.print()
     screen.out.print(table)
+    said = importance.sentences()
+    if said:
+        screen.print()
+        for sentence in said[:_MAX_SENTENCES]:
+            screen.print(sentence)
+        if len(said) > _MAX_SENTENCES:
+            screen.print(f"{len(said) - _MAX_SENTENCES} more arcs matter less; --json has them all.")
+
+
+def _arcs_json(importance: Importance) -> list[dict[str, Any]]:
+    arcs = importance.arcs
+    columns = arcs.importances_mean.tolist(), arcs.standard_error.tolist(), arcs.clear().tolist(), arcs.n_rows.tolist()
+    return [
+        {"parent": parent, "child": child, "importance": mean, "standard_error": error, "clear": clear, "rows": n_rows}
+        for (parent, child), mean, error, clear, n_rows in zip(importance.arc_names, *columns, strict=True)
+    ]
 
 
 def _check_conditional(

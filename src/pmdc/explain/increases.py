@@ -148,9 +148,8 @@ class Importance:
                 f"changes by {mean:+.3f} ± {error:.3f}{unit} ({n_rows} rows)."
             )
         times = f" (makes the true state {math.exp(mean):.2f} times as likely)" if self._in_nats else ""
-        return (
-            f"Knowing the row's own {parent}, not another row's, lowers {what} by {mean:.3f} ± {error:.3f}{unit}{times}."
-        )
+        size = f"{mean:.3f} ± {error:.3f}{unit}"
+        return f"Knowing the row's own {parent}, not another row's, lowers {what} by {size}{times}."
 
     @property
     def _in_nats(self) -> bool:

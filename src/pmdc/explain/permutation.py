@@ -91,9 +91,9 @@ def importance(
     >>> model = GBNC(experts=None).fit(data.X[:400], data.Y[:400])
     >>> found = importance(model, data.X[400:], data.Y[400:])
     >>> found
-    Importance(loss='log', 5 features, 3 class variables, ... arcs, 200 rows)
+    Importance(loss='log', 6 features, 3 class variables, ... arcs, 200 rows)
     >>> found.overall.importances_mean.shape, found.by_variable.importances_mean.shape
-    ((5,), (5, 3))
+    ((6,), (6, 3))
     """
     check_model(model)
     check_choice("given_parents", given_parents, (True, False))
