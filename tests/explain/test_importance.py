@@ -398,6 +398,9 @@ def test_sentences_are_honest():
     line = said["colour", "late"]
     assert f"{mean:.3f} ± {error:.3f} nats" in line
     assert f"{np.exp(mean):.2f} times as likely" in line
+    strength = mine.arc_strengths[arc]
+    assert strength == pytest.approx(model.graph_.edges["colour", "late"].get("strength", np.nan) / 400, nan_ok=True)
+    assert ("arc strength" in line) == np.isfinite(strength)
     chance = said["size", "late"]
     assert "chance" in chance
     assert "500 rows" in chance

@@ -59,8 +59,11 @@ class FeatureValues:
         width = max(map(len, self.feature_names))
         yield f"Decrease of the expected loss {self.loss!r} if the feature becomes known:"
         for j in np.argsort(-self.value, kind="stable").tolist():
-            mark = "" if self.learned_gaps[j] else " *"
-            yield f"  {self.feature_names[j]:{width}} {self.value[j]:.4f} ± {self.standard_error[j]:.4f}{mark}"
+            name, mark = f"  {self.feature_names[j]:{width}}", "" if self.learned_gaps[j] else " *"
+            if self.value[j] == 0 and not self.n_rows[j]:
+                yield f"{name} known"
+            else:
+                yield f"{name} {self.value[j]:.4f} ± {self.standard_error[j]:.4f}{mark}"
         if not self.learned_gaps.all():
             yield "  * no gaps in training: without it, it counts as the median, or as none of the known categories"
 

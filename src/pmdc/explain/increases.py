@@ -82,6 +82,8 @@ class Importance:
         The class variables, and the columns of X.
     arc_names : list of pairs of str
         Parent and child.
+    arc_strengths : array of shape (n_arcs,)
+        The score in training that is lost if the model is learned without the arc, in nats a row; NaN if not known.
     overall : Increases, of shape (n_features,)
         If a feature is shuffled: the increase of the loss of all class variables together.
     by_variable : Increases, of shape (n_features, K)
@@ -100,6 +102,7 @@ class Importance:
     class_names: list[str]
     feature_names: list[str]
     arc_names: list[tuple[str, str]]
+    arc_strengths: Floats
     overall: Increases
     by_variable: Increases
     arcs: Increases
@@ -129,8 +132,8 @@ class Importance:
     def sentences(self) -> list[str]:
         """Return in words what the parent is worth to the child, a sentence for each arc, the greatest first.
 
-        It compares with the state of the parent in another row. That is not what would be lost without the arc, the
-        arc strength: a model fitted without the parent makes up for some of it.
+        It compares with the state of the parent in another row. The arc strength is what is lost without the arc; it is
+        smaller if a model learned without the parent makes up for some of it.
         """
         mean, clear = self.arcs.importances_mean, self.arcs.clear()
         order = np.lexsort((np.arange(len(mean)), -np.nan_to_num(mean), ~clear))
@@ -147,9 +150,13 @@ class Importance:
                 f"Whether {child} needs {parent} cannot be told from chance: with another row's {parent}, {what} "
                 f"changes by {mean:+.3f} ± {error:.3f}{unit} ({n_rows} rows)."
             )
-        times = f" (makes the true state {math.exp(mean):.2f} times as likely)" if self._in_nats else ""
+        aside = ""
+        if self._in_nats:
+            strength = float(self.arc_strengths[arc])
+            lost = f"; arc strength {strength:.3f}" if math.isfinite(strength) else ""
+            aside = f" (makes the true state {math.exp(mean):.2f} times as likely{lost})"
         size = f"{mean:.3f} ± {error:.3f}{unit}"
-        return f"Knowing the row's own {parent}, not another row's, lowers {what} by {size}{times}."
+        return f"Knowing the row's own {parent}, not another row's, lowers {what} by {size}{aside}."
 
     @property
     def _in_nats(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pmdc._support.arrays import Codes, Marks
+from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count
 from pmdc._support.warn import warn_user
 from pmdc.decisions.decide import LossLike
@@ -15,6 +16,7 @@ from pmdc.explain.columns import FeatureColumns, check_model
 from pmdc.explain.increases import Importance
 from pmdc.explain.measures import Measure, measure_of
 from pmdc.explain.trials import Trial
+from pmdc.network.words import arcs, n_rows_of
 from pmdc.table.columns import MISSING, UNKNOWN
 from pmdc.table.rows import read_weights
 
@@ -126,6 +128,7 @@ def importance(
         class_names=list(model.class_names_),
         feature_names=list(columns.table.names),
         arc_names=trial.arc_names,
+        arc_strengths=_strengths(model, trial.arc_names),
         **found._asdict(),
         n_rows=len(rows),
         n_known=len(known),
@@ -153,3 +156,12 @@ def _check_enough(loss: LossLike, measure: Measure, known: Marks) -> None:
             else ("known states only", "give complete rows, or use loss='log' or 'hamming'")
         )
         raise ValueError(f"Y has {n_rows} row(s) with {what}, and loss={loss!r} needs at least 2 to shuffle: {remedy}.")
+
+
+def _strengths(model: Any, arc_names: Sequence[tuple[str, str]]) -> Floats:
+    """Return the arc strengths in nats a row; NaN where they are not known."""
+    if not arc_names:
+        return np.empty(0)
+    n_rows = n_rows_of(model)
+    known = {(a.parent, a.child): a.strength for k in model.class_names_ for a in arcs(model.to_networkx(), k, n_rows)}
+    return np.array([known.get(name) for name in arc_names], dtype=float)
