@@ -12,6 +12,7 @@ import pytest
 
 from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
+from pmdc.explain import importance
 from pmdc.report import draw_graph, feature_graph, write_graph
 
 
@@ -49,6 +50,17 @@ def test_direct_effects_are_found_and_nothing_else(fitted):
     # Without an arc from colour, the copy depends on the width itself.
     alone = BinaryRelevance().fit(*table())
     assert list(alone.feature_importance(*table(seed=1)).top(1)["copy"]) == ["width"]
+
+
+def test_it_is_the_importance_given_the_parents(fitted):
+    X, Y = table(300, seed=1)
+    options = {"n_repeats": 2, "max_rows": 100, "random_state": 4}
+    one, other = fitted.feature_importance(X, Y, **options), importance(fitted, X, Y, given_parents=True, **options)
+    np.testing.assert_array_equal(one.by_variable.importances, other.by_variable.importances)
+    assert (one.loss, one.given_parents, one.n_rows) == ("log", True, 100)
+    data = make_network(60, n_class_variables=2, random_state=0)
+    with pytest.raises(TypeError, match="ClassPowerset"):
+        feature_graph(ClassPowerset().fit(data.X, data.Y), data.X, data.Y)
 
 
 def test_noise_is_not_drawn():

@@ -95,6 +95,8 @@ class Importance:
         The number of rows that were used.
     n_known : int
         The number of rows that could have been used.
+    measure : Measure
+        How the loss is measured; `sentences` uses its words.
     """
 
     loss: LossLike
