@@ -45,7 +45,9 @@ def measure(model, X, explain, **options):
 
 
 def main():
-    print("| table | features | K | model | explain_row, s | by experts, s | explain_difference, s | largest ± | rest |")
+    print(
+        "| table | features | K | model | explain_row, s | by experts, s | explain_difference, s | largest ± | rest |"
+    )
     print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for name, X, Y, settings in tables():
         for options in settings:
