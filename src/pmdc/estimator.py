@@ -548,7 +548,12 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
         return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
 
+    def _require_states(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+
     def _read_truth(self, y: Any, n_rows: int, missing: Literal["raise", "mark"] = "raise") -> Codes:
+        self._require_states(y)
         codes = self.class_table_.encode(y, unknown="mark", missing=missing)
         if len(codes) != n_rows:
             raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")

@@ -158,6 +158,17 @@ class BaseDistribution(ABC):
         """
         return self.enumerate().restricted(possible)
 
+    def may_be(self, evidence: Codes, possible: Sequence[Marks | None]) -> Marks:
+        """Return in which rows known states, with all states among the possible ones, have a positive probability."""
+        if all(own is None for own in possible):
+            return ~np.isneginf(self.log_prob_codes(evidence))
+        every = self.enumerate()
+        agree = ~np.isneginf(every.log_p) & ~contradicts(evidence, every.outcomes)
+        for states, own in zip(every.outcomes.T, possible, strict=True):
+            if own is not None:
+                agree &= own[:, states]
+        return np.asarray(agree.any(axis=1))
+
     def rows(self, rows: slice | Codes) -> BaseDistribution:
         """Return the distribution of some of the rows."""
         return self.enumerate().rows(rows)

@@ -167,16 +167,14 @@ class ClassTable:
         cells = [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
         check_sets(cells, self.names)
         listed = [set(states.tolist()) for states in self.states]
-        strange = [cell for cell in cells if not cell.states & listed[cell.column]]
-        if unknown == "mark":
-            cells = [cell for cell in cells if cell not in strange]
-        else:
-            for row, k, states in strange:
-                raise ValueError(
-                    f"Y, column {self.names[k]!r}, row {row}: none of {show_set(states)} is among the states "
-                    f"{shorten([str(s) for s in self.states[k]])}."
-                )
-        return codes, possible_states(cells, self.states, codes)
+        known = [cell for cell in cells if cell.states & listed[cell.column]]
+        if unknown == "raise" and len(known) < len(cells):
+            row, k, states = next(cell for cell in cells if not cell.states & listed[cell.column])
+            raise ValueError(
+                f"Y, column {self.names[k]!r}, row {row}: none of {show_set(states)} is among the states "
+                f"{shorten([str(s) for s in self.states[k]])}."
+            )
+        return codes, possible_states(known, self.states, codes)
 
     def unknown_states(self, Y: Any) -> dict[str, list[Any]]:
         """Return, by class variable, the states in a table that were not seen in `fit`."""

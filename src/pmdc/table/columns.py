@@ -228,6 +228,11 @@ def as_objects(values: Sequence[Any]) -> Array:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def as_plain_objects(values: Array) -> Array:
+    """Return values as objects of Python's own types; dates and durations stay numpy's, which keep nanoseconds."""
+    return as_objects(list(values) if values.dtype.kind in "mM" else values.tolist())
+
+
 def show(value: Any) -> str:
     """Return a value as text for a message, without numpy's wrapping."""
     return repr(value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value)
@@ -384,6 +389,5 @@ def observed_levels(column: Column, kept: npt.NDArray[np.bool_] | None = None) -
 def encode_values(values: Array, states: Array, factors: Factors | None = None) -> Codes:
     """Return the index of each value among the states; -1 where it is none of them."""
     levels, codes = factors or factorise(values)
-    listed = list(states) if states.dtype.kind in "mM" else states.tolist()  # numpy's dates keep nanoseconds
-    index = {state: i for i, state in enumerate(listed)}
+    index = {state: i for i, state in enumerate(as_plain_objects(states))}
     return np.array([index.get(level, UNKNOWN) for level in levels], dtype=np.int64)[codes]
