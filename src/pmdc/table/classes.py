@@ -32,6 +32,9 @@ from pmdc.table.columns import (
 from pmdc.table.features import FeatureTable
 from pmdc.table.weak_labels import WeakCell, check_sets, possible_states, refuse_sets, show_set, take_sets
 
+_REMEDY = "drop those rows or make 'missing' a state of its own. (GBNC learns from them with missing_labels='em'.)"
+"""What to do about missing states in `fit`."""
+
 
 class ClassTable:
     """The class variables seen in `fit`: their names and states, and the container they came in.
@@ -107,7 +110,7 @@ class ClassTable:
         if there are no sets; it is None if no class variable has any. Without ``missing="mark"`` sets are an error.
         """
         Y, cells = take_sets(Y)
-        columns, one_dimensional = _read_classes(Y, owner, missing == "mark" or bool(cells))
+        columns, one_dimensional = _read_classes(Y, owner, allow_missing=True)
         if kept is not None and len(kept) != len(columns[0].values):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
@@ -118,6 +121,7 @@ class ClassTable:
         if missing == "raise":
             refuse_sets(cells, names, owner)
         for column in columns:
+            refuse_missing(column, "Y", missing == "mark", _REMEDY)
             _refuse_continuous(column)
         cells = [cell for cell in cells if kept is None or kept[cell.row]]
         states = [
