@@ -317,7 +317,8 @@ class GBNC(MultiDimensionalClassifier):
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables, as in `BinaryRelevance.fit`. A cell may be missing (NaN, None, NA), see
             `missing_labels`, or a set or frozenset of states, one of which is the true one (a weak label): "em"
-            completes the row with these states only, the other choices treat it as missing.
+            completes the row with these states only, the other choices treat it as missing. (scikit-learn's own
+            splitting, ``cv=5``, fails on such cells: use `pmdc.model_selection.MultiStratifiedKFold`, or KFold.)
         cell_weight : array-like of shape (n, K), optional
             The weight of each cell of y in learning its class variable, times that of its row: how much doubtful or
             expensive states count. A state of weight zero is treated as missing. As the state of a parent, and in

@@ -19,7 +19,7 @@ from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count
 from pmdc._support.progress import phases_of
 from pmdc.inference.base import BaseDistribution
-from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
+from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError
 from pmdc.table.columns import MISSING, as_plain_objects
 from pmdc.table.rows import take_possible
 from pmdc.table.weak_labels import take_sets
@@ -104,7 +104,7 @@ class CompletionMixin:
     ) -> Iterator[BaseDistribution]:
         """Yield the distributions given the known and the possible states."""
         try:
-            yield from self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE), possible=possible)
+            yield from self._chunk_distributions(features, Evidence(np.maximum(codes, NO_EVIDENCE), possible))
         except ImpossibleEvidenceError as error:
             table, row = self.class_table_, codes[error.row]
             known = {name: table.states[k][row[k]] for k, name in enumerate(table.names) if row[k] >= 0}

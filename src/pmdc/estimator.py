@@ -7,7 +7,7 @@ A subclass learns from numbers and codes (`_learn`) and returns the distribution
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
@@ -25,7 +25,7 @@ from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.distribution import JointDistribution
-from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
+from pmdc.inference.evidence import Evidence, ImpossibleEvidenceError, read_given
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, refuse_unknown, warn_misspelt
 from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
@@ -198,7 +198,8 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             "hamming" predicts the most probable state of each class variable, "subset" the most probable outcome;
             `pmdc.decisions.decide` lists the others. The default is the parameter `loss` of the classifier.
         given : mapping, DataFrame or array, optional
-            Known states (evidence), as in `JointDistribution.given`; they are predicted as given.
+            Known states (evidence), as in `JointDistribution.given`; they are predicted as given. A set of states
+            stands for one of them.
 
         Returns
         -------
@@ -358,6 +359,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X, y : tables like those given to `fit`, of other rows
+            All states must be known.
         kind, max_outcomes : as in `predict_set`, which takes them from the calibration
         given : mapping, DataFrame or array, optional
             Known states (evidence), of the same class variables as later in `predict_set`.
@@ -559,18 +561,18 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")
         return codes
 
-    def _read_given(self, given: Any, n_rows: int) -> Codes | None:
-        return None if given is None else read_evidence(self.class_table_, given, n_rows)
+    def _read_given(self, given: Any, n_rows: int) -> Evidence | None:
+        return None if given is None else read_given(self.class_table_, given, n_rows)
 
     def _check_loss(self, loss: LossLike) -> None:
         if not (isinstance(loss, str) and loss in self._own_decisions):
             resolve(loss, self._own_decisions)
 
-    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+    def _decide(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Codes:
         """Return the codes of the predictions."""
         return self._choose(features, loss, evidence).codes
 
-    def _choose(self, features: Features, loss: LossLike, evidence: Codes | None) -> Choice:
+    def _choose(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Choice:
         self._check_loss(loss)
         resolved = resolve(loss)
         chunks = self._chunk_distributions(features, evidence, resolved.whole_batch)
@@ -578,24 +580,15 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
 
     def _chunk_distributions(
-        self,
-        features: Features,
-        evidence: Codes | None,
-        whole: bool = False,
-        possible: Sequence[Marks | None] | None = None,
+        self, features: Features, evidence: Evidence | None, whole: bool = False
     ) -> Iterator[BaseDistribution]:
-        """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch.
-
-        They are those given the evidence, codes of known states, and the states that are possible.
-        """
+        """Yield the distributions, given the evidence, of chunks of the batch that fit into memory, or of the whole."""
         start = 0
         for chunk in [features] if whole else self._chunks(features):
             part = self._distribution(chunk)
-            rows = slice(start, start + len(chunk))
             if evidence is not None:
                 try:
-                    part = part if possible is None else part.restricted(take_possible(possible, rows) or ())
-                    part = part.given_codes(evidence[rows])
+                    part = part.given_evidence(evidence[start : start + len(chunk)])
                 except ImpossibleEvidenceError as error:
                     raise ImpossibleEvidenceError(start + error.row, error.why) from None
             start += len(chunk)

@@ -119,7 +119,7 @@ class ClassTable:
         names = [column.name for column in columns]
         check_sets(cells, names)
         if missing == "raise":
-            refuse_sets(cells, names, owner)
+            refuse_sets(cells, names, "Y", " GBNC learns from sets (missing_labels='em').")
         for column in columns:
             refuse_missing(column, "Y", missing == "mark", _REMEDY)
             _refuse_continuous(column)
@@ -144,9 +144,12 @@ class ClassTable:
     ) -> Codes:
         """Return the codes of a table of class variables, shape (n, K).
 
-        A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value is an
-        error, or gets code -2 with ``missing="mark"``.
+        A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value or a
+        set of possible states is an error, or gets code -2 with ``missing="mark"``.
         """
+        Y, cells = self._take_sets(Y)
+        if missing == "raise":
+            refuse_sets(cells, self.names, "Y")
         columns = self.columns(Y, allow_missing=missing == "mark")
         codes = _encode_columns(columns, self.states, missing)
         if unknown == "raise" and (codes == UNKNOWN).any():
@@ -165,10 +168,8 @@ class ClassTable:
         The second result is as the third of `fit_weak`. A set without any known state is an error, or treated as
         missing with ``unknown="mark"``.
         """
-        Y, cells = take_sets(Y)
+        Y, cells = self._take_sets(Y)
         codes = self.encode(Y, unknown, "mark")
-        place = {column: k for k, column in enumerate(self._order(Y))}
-        cells = [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
         check_sets(cells, self.names)
         listed = [set(states.tolist()) for states in self.states]
         known = [cell for cell in cells if cell.states & listed[cell.column]]
@@ -196,6 +197,12 @@ class ClassTable:
                 f"{shorten(self.names)}."
             )
         return [columns[i] for i in self._order(Y)]
+
+    def _take_sets(self, Y: Any) -> tuple[Any, list[WeakCell]]:
+        """Return a table without its sets of states, and these, whose columns are the class variables."""
+        Y, cells = take_sets(Y)
+        place = {column: k for k, column in enumerate(self._order(Y))} if cells else {}
+        return Y, [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
 
     def _order(self, Y: Any) -> list[int]:
         """Return the positions of the class variables: matched by name in a DataFrame, by position in an array."""
