@@ -7,7 +7,7 @@ A subclass learns from numbers and codes (`_learn`) and returns the distribution
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -135,6 +135,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             started = now()
             rows = self._usable(self._read_training(X, y, sample_weight, cell_weight))
             refuse_unknown(self.class_table_.names, rows.classes)
+            self.n_rows_used_ = len(rows)
             self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
@@ -170,6 +171,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         cells = None
         if cell_weight is not None:
             cells = read_cell_weights(self.class_table_.in_order(cell_weight, "cell_weight"), codes.shape)
+            _check_counts_of_cells(self.class_table_.names, cells[kept])
             if missing == "raise" and not cells[kept].all():
                 raise ValueError("cell_weight is 0 for some cells, which missing_labels='error' does not allow.")
             codes, possible = np.where(cells > 0, codes, MISSING), without_sets(possible, cells > 0)
@@ -607,6 +609,20 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _check_counts_of_cells(names: Sequence[str], weights: Floats) -> None:
+    """Warn about class variables with weights of cells that are unlikely to be counts."""
+    positive = [own[own > 0] for own in weights.T]
+    odd = [(name, own) for name, own in zip(names, positive, strict=True) if len(own) and _not_counts(own)]
+    if odd:
+        name, own = odd[0]
+        others = f" (so do those of {len(odd) - 1} other class variable(s))" if len(odd) > 1 else ""
+        warn_user(
+            f"cell_weight of {name!r} sums to {own.sum():g} over {len(own)} cells{others}. It should sum to the number "
+            "of cells that it stands for, on which scores, their errors and the probabilities of unseen states depend. "
+            "Weights that are not counts should be rescaled to mean 1."
+        )
 
 
 def _not_counts(weights: Floats) -> bool:
