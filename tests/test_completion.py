@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset, completion
+from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc.completion import improbable_cells
 from pmdc.datasets import make_network
 from pmdc.inference import JointDistribution
 from pmdc.learners import Logistic, NaiveBayes
@@ -152,7 +153,7 @@ def test_rows_that_are_impossible_without_a_cell(monkeypatch, weak):
     calls = []
     given = JointDistribution.given_codes
     monkeypatch.setattr(JointDistribution, "given_codes", lambda self, codes: calls.append(1) or given(self, codes))
-    found = completion._cells(model, X, Y, np.arange(len(X)))
+    found = improbable_cells(model, X, Y, np.arange(len(X)))
     assert len(calls) == 4, "once for each class variable"
     alone = model.predict_proba(X)
     every = model.predict_joint(X).enumerate()

@@ -159,14 +159,17 @@ class CompletionMixin:
         for number, (seen, held) in enumerate(folds):
             with phases_of(f"fold {number + 1} of {cv}"):
                 model = clone(self).fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
-            cells.append(_cells(model, _safe_indexing(X, held), _safe_indexing(y, held), held))
+            cells.append(improbable_cells(model, _safe_indexing(X, held), _safe_indexing(y, held), held))
         rows, names, states, expected, prob = (np.concatenate(parts) for parts in zip(*cells, strict=True))
         order = np.lexsort((rows, prob))
         return SuspiciousCells(rows[order], names[order], states[order], expected[order], prob[order])
 
 
-def _cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
-    """Return the known cells of held-out rows; a state that the model has not seen has probability 0."""
+def improbable_cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCells:
+    """Return the known cells of some rows with their probabilities by a fitted model, in no particular order.
+
+    `numbers` are the positions of the rows in the table. A state that the model has not seen has probability 0.
+    """
     table = model.class_table_
     features = model._read(X)
     codes, possible = table.encode_weak(y, unknown="mark")
