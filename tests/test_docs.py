@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     "page",
-    [f"docs/{name}.md" for name in ("questions", "incomplete", "saving", "scores", "search", "paper")],
+    [f"docs/{name}.md" for name in ("questions", "incomplete", "explain", "saving", "scores", "search", "paper")],
 )
 def test_examples_of_the_page(page, tmp_path, monkeypatch):
     pytest.importorskip("statsmodels")

@@ -153,6 +153,20 @@ def test_the_penalised_likelihood_of_logistic_regression_never_falls(monkeypatch
 # Available rows -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", [5, 9, 11])
+def test_a_step_that_lowers_the_likelihood_is_taken_back(seed):
+    data = make_network(150, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GBNC(experts=None, max_parents=1, criterion="bic").fit(data.X, with_gaps(data.Y, 0.2, seed))
+    joint = model.predict_joint(data.X)
+    codes = model.class_table_.encode(with_gaps(data.Y, 0.2, seed), missing="mark")
+    reached = float(joint.log_prob_codes(np.maximum(codes, -1)).sum())
+    assert model.em_.converged
+    assert model.em_.log_likelihood[-1] == pytest.approx(reached)
+    assert model.em_.log_likelihood[-1] == max(model.em_.log_likelihood)
+
+
 def test_available_rows_by_counting():
     Y = with_gaps(SMALL.Y, 0.3)
     frequencies = DummyClassifier(strategy="prior")

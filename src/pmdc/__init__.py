@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pmdc import baselines as baselines
     from pmdc import datasets as datasets
     from pmdc import evaluation as evaluation
+    from pmdc import explain as explain
     from pmdc import inference as inference
     from pmdc import learners as learners
     from pmdc import metrics as metrics
@@ -40,6 +41,7 @@ _MODULES = (
     "baselines",
     "datasets",
     "evaluation",
+    "explain",
     "inference",
     "learners",
     "metrics",

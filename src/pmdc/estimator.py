@@ -24,7 +24,6 @@ from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
-from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import Evidence, ImpossibleEvidenceError, read_given
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, refuse_unknown, warn_misspelt
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-    from pmdc.report.importance import FeatureImportance
+    from pmdc.explain import Importance
 
 _CHUNK_CELLS = 2**24
 """Cells of conditional tables held in memory at once while predicting (128 MiB)."""
@@ -414,57 +413,29 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         check_is_fitted(self)
         return self._own_graph()
 
-    def feature_importance(
-        self, X: Any, Y: Any, *, n_repeats: int = 3, max_rows: int | None = 1000, random_state: Any = 0
-    ) -> FeatureImportance:
+    def feature_importance(self, X: Any, Y: Any, **options: Any) -> Importance:
         """Measure how much each class variable depends on each feature, given its parents.
 
-        The values of one feature at a time are shuffled among the rows. The importance of the feature for a class
-        variable is the mean increase of -log P(y_k | its parents, x); summed over the class variables, it is the
-        increase of the joint log-loss. Features that carry the same information share their importance.
+        This is `pmdc.explain.importance` with ``loss="log", given_parents=True``: the values of one feature at a time
+        are shuffled among the rows, and the importance of the feature for a class variable is the mean increase of
+        -log P(y_k | its parents, x).
 
         Parameters
         ----------
         X, Y : tables as for `fit`
             Rows with known outcomes. Rows that were used in `fit` make features look more important than they are.
-        n_repeats : int, default=3
-            How often each feature is shuffled.
-        max_rows : int, default=1000
-            Of more rows, a random sample of this size is used; None for all.
-        random_state : int, RandomState instance or None, default=0
+        **options
+            The other parameters of `pmdc.explain.importance`: ``n_repeats``, ``max_rows``, ``random_state``, ....
 
         Returns
         -------
-        FeatureImportance
-            ``increase`` and ``standard_error``; ``top(n)`` lists the features whose importance is more than chance.
+        Importance
+            ``by_variable`` with ``importances_mean`` and ``standard_error``; ``top(n)`` lists the features whose
+            importance is more than chance.
         """
-        from pmdc.report.importance import FeatureImportance, permutation_importance
+        from pmdc.explain import importance
 
-        features = self._read(X)
-        table = self.feature_table_
-        increase, error, n_rows = permutation_importance(
-            lambda some, truth: self._local_log_prob(table.complete(some.continuous, some.discrete), truth),
-            features.with_nan(),  # a missing value is shuffled like any other
-            self._read_truth(Y, len(features)),
-            n_repeats=n_repeats,
-            max_rows=max_rows,
-            random_state=random_state,
-        )
-        names = [table.names[i] for i in [*table.continuous, *table.discrete]]
-        return FeatureImportance(list(self.class_names_), names, increase, error, n_rows)
-
-    def _local_log_prob(self, features: Features, truth: Codes) -> Floats:
-        """Return log P(y_k | its parents, x) of the true states, shape (n_rows, K)."""
-        found, start = [], 0
-        for part in self._chunk_distributions(features, None):
-            if not isinstance(part, JointDistribution):
-                raise TypeError(
-                    f"{type(self).__name__} has no importance of features: its class variables have no conditional "
-                    "tables. Use a GBNC or BinaryRelevance."
-                )
-            found.append(part.local_log_prob_codes(truth[start : start + len(part)]))
-            start += len(part)
-        return np.concatenate(found)
+        return importance(self, X, Y, "log", given_parents=True, **options)
 
     def plot(
         self,

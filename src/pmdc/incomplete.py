@@ -11,7 +11,8 @@ Structural EM (Friedman 1998) alternates two steps.
 
 The first network is learned from available rows: each family is fitted on the rows in which its class variable and its
 parents are known. It also chooses C. With local models that maximise the (penalised) likelihood and a criterion on the
-training rows, the (penalised) log-likelihood never falls; with held-out criteria it nearly always rises.
+training rows, no step lowers the (penalised) log-likelihood. Others can lower it (shrinkage, absent states, penalties,
+completions that are left out); a step with the same graph that does is taken back, and the local models have settled.
 
 Beyond the paper: experts are fitted once, each on the rows in which its class variable is known, and their features are
 out of fold in both steps; a row's own known states would otherwise make the experts look too reliable.
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
@@ -67,11 +68,11 @@ class EMResult:
     n_rounds : int
         The number of structure searches on completed rows.
     converged : bool
-        Whether the last search returned the graph of the one before, and the log-likelihood settled. With held-out
+        Whether the last search returned the graph of the one before without a higher log-likelihood. With held-out
         criteria, graphs of nearly equal scores may alternate; the rounds end when a graph returns.
     log_likelihood : list of float
         Sum over the rows of log P(known states | x), with out-of-fold expert features: of the first network, learned
-        from available rows, then after each M-step.
+        from available rows, then after each M-step. It rises, except when the graph changes.
     n_completions : int
         Completed rows of the last round.
     pruned : float
@@ -143,6 +144,14 @@ def _check_required(rows: TrainingRows, settings: Settings) -> None:
             )
 
 
+class _Step(NamedTuple):
+    """A network, the rows completed by it, and their log-likelihood."""
+
+    learned: LearnedNetwork
+    done: Completions
+    log_likelihood: float
+
+
 @dataclass
 class _StructuralEM:
     """The rounds of structural EM over rows with missing states.
@@ -173,58 +182,62 @@ class _StructuralEM:
 
     def run(self) -> tuple[LearnedNetwork, EMResult]:
         tell_phase("learning from available rows")
-        learned = first = learn_given_experts(self.rows, self.settings, self.blocks, self.stage2, with_parents=False)
-        learned, done = self.settle(learned)
+        first = learn_given_experts(self.rows, self.settings, self.blocks, self.stage2, with_parents=False)
+        now = self.expect(first)
+        self.path.append(now.log_likelihood)
+        now = self.settle(now)
         deadline = self.settings.deadline
-        graphs, converged = [learned.families], False
+        graphs, converged = [first.families], False
         while len(graphs) <= MAX_ROUNDS and not deadline.passed():
             tell_phase(f"round {len(graphs)} of structural EM")
-            learned, done = self.settle(self.learn(done, first))
-            self.settings.log(f"round {len(graphs)} of structural EM: log-likelihood {self.path[-1]:.6g}")
-            graphs.append(learned.families)
+            new = self.expect(self.learn(now.done, first))
+            graphs.append(new.learned.families)
             same = graphs[-1] == graphs[-2]
-            converged = same and self.settled
-            if (same and not self.rises) or (not same and graphs[-1] in graphs[:-2]):  # a graph of before returns
+            if same and new.log_likelihood < now.log_likelihood:  # new scores, but the local models of before
+                new = now._replace(learned=new.learned._replace(network=now.learned.network))
+            converged = same and new.log_likelihood - now.log_likelihood <= self.tolerance
+            self.path.append(new.log_likelihood)
+            now = new if converged else self.settle(new)
+            self.settings.log(f"round {len(graphs) - 1} of structural EM: log-likelihood {now.log_likelihood:.6g}")
+            if converged or (not same and graphs[-1] in graphs[:-2]):  # a graph of before returns
                 break
         else:
             if deadline.passed():
                 deadline.cut("rounds of structural EM")
         if not converged and not deadline.passed():
             warn_user(
-                f"structural EM did not settle in {len(graphs) - 1} structure searches (em_.log_likelihood has its "
-                "path). If the local models are random or overfit, missing_labels='available' may be better."
+                f"structural EM did not settle; structure searches: {len(graphs) - 1} (em_.log_likelihood has the path "
+                "of the log-likelihood). If the local models are random or overfit, missing_labels='available' may be "
+                "better (pmdc fit: --missing-labels available)."
             )
-        n_rounds = len(graphs) - 1
+        n_rounds, learned, done = len(graphs) - 1, now.learned, now.done
         if self.stage2 is not None and not deadline.passed():
             learned = self.learn(done, first, with_parents=True)
         return learned, EMResult(n_rounds, converged, self.path, len(done.rows), done.pruned, done.n_drawn)
 
     @property
-    def settled(self) -> bool:
-        """Whether the last step has changed the log-likelihood only a little."""
-        return len(self.path) > 1 and abs(self.path[-1] - self.path[-2]) <= self.tolerance
-
-    @property
-    def rises(self) -> bool:
-        """Whether the last step has raised the log-likelihood by more than a little."""
-        return len(self.path) > 1 and self.path[-1] - self.path[-2] > self.tolerance
-
-    @property
     def tolerance(self) -> float:
         return TOLERANCE * float(self.rows.weights.sum())
 
-    def settle(self, learned: LearnedNetwork) -> tuple[LearnedNetwork, Completions]:
-        """Repeat the E-step and the fit of the local models until the log-likelihood settles."""
-        done = self.complete(learned)
-        self.path.append(float(self.rows.weights @ done.log_prob))
-        for step in range(MAX_STEPS):
-            if (step and not self.rises) or self.settings.deadline.passed():
+    def settle(self, now: _Step) -> _Step:
+        """Repeat the E-step and the fit of the local models while the log-likelihood rises."""
+        for _ in range(MAX_STEPS):
+            if self.settings.deadline.passed():
                 break
-            copies, stage2 = self.copies(done)
-            learned = fit_again(learned, copies, self.settings, stage2)
-            done = self.complete(learned)
-            self.path.append(float(self.rows.weights @ done.log_prob))
-        return learned, done
+            copies, stage2 = self.copies(now.done)
+            new = self.expect(fit_again(now.learned, copies, self.settings, stage2))
+            gain = new.log_likelihood - now.log_likelihood
+            if gain > 0:
+                now = new
+                self.path.append(now.log_likelihood)
+            if gain <= self.tolerance:
+                break
+        return now
+
+    def expect(self, learned: LearnedNetwork) -> _Step:
+        """Take the E-step."""
+        done = self.complete(learned)
+        return _Step(learned, done, float(self.rows.weights @ done.log_prob))
 
     def learn(self, done: Completions, first: LearnedNetwork, with_parents: bool = False) -> LearnedNetwork:
         """Learn graph and local models from completed rows, with the C of the first network."""

@@ -487,7 +487,6 @@ def test_what_to_do_about_missing_states_depends_on_the_question():
     model = BinaryRelevance().fit(X, Y)
     questions = [
         lambda: model.calibrate_sets(X, gaps),
-        lambda: model.feature_importance(X, gaps),
         lambda: hamming_loss(Y, gaps),
     ]
     for question in questions:

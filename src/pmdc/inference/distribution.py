@@ -160,11 +160,6 @@ class JointDistribution(BaseDistribution):
             total[partial] = self.junction_tree.log_evidence(tables, codes[partial])
         return np.where(impossible, -np.inf, total - self.log_evidence)
 
-    def local_log_prob_codes(self, codes: Codes) -> Floats:
-        """Return log P(y_k | its parents, x) of whole outcomes, shape (n_rows, K); evidence is not used."""
-        scopes = list(zip(self._scopes, self.log_tables, strict=True))
-        return np.column_stack([outcome_log_prob([scope], [table], codes) for scope, table in scopes])
-
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """Draw each class variable given its parents (ancestral sampling); with evidence, use the junction tree."""
         if self.evidence is not None or self.possible is not None:

@@ -214,14 +214,21 @@ class Network:
         local models may be given, for example from experts that have not seen the rows.
         """
         inputs = self.inputs(features) if inputs is None else inputs
+        return [self._table(k, X, features) for k, X in enumerate(inputs)]
+
+    def table(self, child: int, features: Features, expert: Floats) -> Floats:
+        """Return the conditional table of a class variable with given expert features; see `tables`."""
+        X = self.prepares[child](Features(expert, features.discrete[:, :0]))
+        return self._table(child, np.ascontiguousarray(X), features)
+
+    def _table(self, child: int, X: Floats, features: Features) -> Floats:
+        node, parents = self.nodes[child], self.class_parents[child]
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
-        tables = []
-        for k, (node, parents, X) in enumerate(zip(self.nodes, self.class_parents, inputs, strict=True)):
-            shape = tuple(self.sizes[p] for p in parents)
-            given = None if self.experts is None else self.experts.conditional(k)
-            table = node.table(X, codes, parents) if given is None else self._table_given_parents(k, X, features, codes)
-            tables.append(table.reshape(len(features), *shape, node.n_states))
-        return tables
+        if self.experts is None or self.experts.conditional(child) is None:
+            table = node.table(X, codes, parents)
+        else:
+            table = self._table_given_parents(child, X, features, codes)
+        return table.reshape(len(features), *(self.sizes[p] for p in parents), node.n_states)
 
     def _table_given_parents(self, child: int, Z: Floats, features: Features, codes: Codes) -> Floats:
         """Return the table of a class variable with experts on the features and its parents.

@@ -9,8 +9,8 @@ methods for their own pictures:
 
 from pmdc.report.calibration import plot_calibration
 from pmdc.report.consensus import consensus_graph, resample_graph
+from pmdc.report.features import feature_graph
 from pmdc.report.files import write_graph
 from pmdc.report.graph import draw_graph
-from pmdc.report.importance import feature_graph
 
 __all__ = ["consensus_graph", "draw_graph", "feature_graph", "plot_calibration", "resample_graph", "write_graph"]
