@@ -205,6 +205,11 @@ class JointDistribution(BaseDistribution):
         tree = self.junction_tree.unnormalised()
         return JointDistribution(self.class_table, self.parents, tables, tree, self.evidence, both)
 
+    def may_be(self, evidence: Codes, possible: Sequence[Marks | None]) -> Marks:
+        if self.evidence is not None or all(own is None for own in possible):
+            return super().may_be(evidence, possible)
+        return ~np.isneginf(self.restricted(possible).table_log_evidence(evidence))
+
     def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
         if self.evidence is not None or self.possible is not None or (codes == NO_EVIDENCE).any():
             return super().log_prob_at(rows, codes)
