@@ -177,11 +177,11 @@ class _Question(NamedTuple):
 
     row: FeatureColumns | None
     missing: Marks | None
-    evidence: Codes | None
+    evidence: Evidence | None
 
     def batches(
         self, column: int, columns: FeatureColumns, known: Codes
-    ) -> tuple[FeatureColumns, FeatureColumns, Codes | None]:
+    ) -> tuple[FeatureColumns, FeatureColumns, Evidence | None]:
         """Return the rows with the column, without it, and their known states."""
         values, index = columns.rows(known), known
         if self.row is None:
