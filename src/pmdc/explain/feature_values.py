@@ -17,7 +17,7 @@ from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Loss
 from pmdc.explain.columns import FeatureColumns, check_model, feature_numbers, read_table
 from pmdc.explain.measures import refuse_whole_batch
-from pmdc.inference.evidence import ImpossibleEvidenceError
+from pmdc.inference.evidence import Evidence, ImpossibleEvidenceError
 
 _ROUNDING = 1e-9
 """Largest negative value, relative to the expected loss, that is taken for a rounding error."""
