@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/pictures.md by running the code of the page.
+"""Draw the pictures of docs/pictures.md and docs/explain.md by running the code of these pages.
 
 python examples/pictures.py --out docs/images
 """
@@ -14,20 +14,21 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-PAGE = Path(__file__).parents[1] / "docs" / "pictures.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("pictures.md", "explain.md")
 
 
-def run(out):
-    """Run the examples of the page, save its pictures, and return the number of failed examples."""
+def run(page, out):
+    """Run the examples of a page, save its pictures, and return the number of failed examples."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     examples, names = [], {}
 
     def run_examples():
-        test = doctest.DocTest(examples, names, PAGE.name, str(PAGE), 0, None)
+        test = doctest.DocTest(examples, names, page.name, str(page), 0, None)
         runner.run(test, clear_globs=False)
         return test.globs
 
-    for piece in doctest.DocTestParser().parse(PAGE.read_text(encoding="utf-8")):
+    for piece in doctest.DocTestParser().parse(page.read_text(encoding="utf-8")):
         if isinstance(piece, doctest.Example):
             examples.append(piece)
             continue
@@ -43,8 +44,9 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    if run(out):
-        raise SystemExit("some examples of docs/pictures.md failed")
+    failed = [name for name in PAGES if run(DOCS / name, out)]
+    if failed:
+        raise SystemExit(f"some examples of {', '.join(failed)} failed")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmdc import GBNC, BinaryRelevance
+from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc.completion import improbable_cells
 from pmdc.datasets import make_network
-from pmdc.learners import Logistic
+from pmdc.inference import JointDistribution
+from pmdc.learners import Logistic, NaiveBayes
+from pmdc.table import ClassTable
+from pmdc.table.columns import MISSING
 
 DATA = make_network(300, random_state=2)
 MODEL = GBNC(experts=None, max_parents=2).fit(DATA.X, DATA.Y)
@@ -109,3 +113,115 @@ def test_gaps_and_states_that_no_other_fold_has():
     assert (found.rows[0], found.names[0], found.states[0], found.prob[0]) == (row, "y0", "odd", 0.0)
     plain = BinaryRelevance().suspicious_cells(DATA.X, pd.DataFrame(DATA.Y))
     assert len(plain.rows) == DATA.Y.size
+
+
+@pytest.mark.parametrize(("X_rows", "y_rows"), [(150, 300), (300, 150)])
+@pytest.mark.parametrize("question", ["impute", "suspicious_cells"])
+def test_tables_of_different_lengths(question, X_rows, y_rows):
+    for make in (lambda table: table, np.asarray, lambda table: table.to_numpy().tolist()):
+        model = GBNC(experts=None, max_parents=1) if question == "suspicious_cells" else MODEL
+        X, Y = DATA.X[:X_rows], DATA.Y[:y_rows]
+        with pytest.raises(ValueError, match=f"X has {X_rows} rows, y has {y_rows}"):
+            getattr(model, question)(X if question == "impute" else make(X), make(Y))
+
+
+@pytest.mark.parametrize("question", ["impute", "suspicious_cells", "score", "calibrate_sets"])
+def test_no_states_at_all(question):
+    with pytest.raises(ValueError, match="GBNC requires y"):
+        getattr(MODEL, question)(DATA.X, None)
+
+
+def twins(n_rows=200, n_impossible=60):
+    """A table in which y1 is y0, but not in the first rows, and a model by which it always is."""
+    Y = DATA.Y[:n_rows].copy()
+    Y["y1"] = Y["y0"]
+    settings = {"backoff": "none", "conditioning": "partition", "criterion": "bic", "max_parents": 1}
+    model = GBNC(Logistic(C=1.0), experts=None, **settings).fit(DATA.X[:n_rows], Y)
+    odd = Y.astype(object)
+    for row in range(n_impossible):
+        odd.at[row, "y1"] = next(s for s in "abc" if s != Y.at[row, "y0"])
+    return model, DATA.X[:n_rows], odd
+
+
+@pytest.mark.parametrize("weak", [False, True])
+def test_rows_that_are_impossible_without_a_cell(monkeypatch, weak):
+    model, X, Y = twins()
+    if weak:
+        for row in range(30):
+            Y.at[row, "y1"] = {"a", "b", "c"} - {Y.at[row, "y0"]}
+    calls = []
+    given = JointDistribution.given_codes
+    monkeypatch.setattr(JointDistribution, "given_codes", lambda self, codes: calls.append(1) or given(self, codes))
+    found = improbable_cells(model, X, Y, np.arange(len(X)))
+    assert len(calls) == 4, "once for each class variable"
+    alone = model.predict_proba(X)
+    every = model.predict_joint(X).enumerate()
+    cells = {(row, name): p for row, name, p in zip(found.rows, found.names, found.prob, strict=True)}
+    codes, possible = model.class_table_.encode_weak(Y)
+    assert len(cells) == 800 - 30 * weak
+    for (row, name), prob in cells.items():
+        k = int(name[1])
+        agree = np.ones(len(every.outcomes), dtype=bool)
+        for j in range(4):
+            if j != k and codes[row, j] >= 0:
+                agree &= every.outcomes[:, j] == codes[row, j]
+            elif j != k:
+                agree &= possible[j][row, every.outcomes[:, j]]
+        p = np.exp(every.log_p[row]) * agree
+        wanted = codes[row, k]
+        if p.sum() == 0:
+            assert row < 60
+            assert prob == pytest.approx(alone[k][row, wanted])
+        else:
+            assert prob == pytest.approx(p[every.outcomes[:, k] == wanted].sum() / p.sum())
+
+
+@pytest.mark.parametrize("kind", ["powerset", "chain", "network"])
+def test_what_may_be(kind):
+    Y = DATA.Y[:60]
+    classifier = {"powerset": ClassPowerset, "chain": ClassifierChain}.get(kind, lambda: GBNC(experts=None))()
+    joint = classifier.fit(DATA.X[:60], Y).predict_joint(DATA.X[:60])
+    every, rng = joint.enumerate(), np.random.default_rng(0)
+    evidence = np.where(rng.random((60, 4)) < 0.5, -1, rng.integers(3, size=(60, 4)))
+    possible = [None, rng.random((60, 3)) < 0.4, None, rng.random((60, 3)) < 0.4]
+    expected = []
+    for row in range(60):
+        agree = ((evidence[row] == -1) | (evidence[row] == every.outcomes)).all(axis=1)
+        agree &= possible[1][row, every.outcomes[:, 1]] & possible[3][row, every.outcomes[:, 3]]
+        expected.append(np.exp(every.log_p[row][agree]).sum() > 0)
+    assert 5 < sum(expected) < 55
+    assert joint.may_be(evidence, possible).tolist() == expected
+    assert joint.may_be(evidence, [None] * 4).all() == (kind != "powerset" or joint.rest.min() > 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "odd"),
+    [
+        ([1, 2, 3], 9),
+        ([1.0, 2.0, 3.0], 9.0),
+        ([True, False, True], None),
+        (pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"]).tolist(), pd.Timestamp("2030-01-01")),
+    ],
+)
+def test_states_and_expected_states_are_of_one_type(values, odd):
+    column = pd.Series([values["abc".index(state)] for state in DATA.Y["y0"]])
+    if odd is not None:
+        column[5] = odd
+    Y = pd.DataFrame({"y0": column, "y1": DATA.Y["y1"]})
+    found = BinaryRelevance(NaiveBayes()).suspicious_cells(DATA.X, Y, cv=2)
+    mine = found.names == "y0"
+    assert {type(state) for state in found.states[mine]} == {type(state) for state in found.expected[mine]}
+    for row, state in zip(found.rows[mine], found.states[mine], strict=True):
+        assert state == column[row]
+    gaps = column.astype(object).mask(np.arange(len(column)) == 7, None)
+    table = pd.DataFrame({"y0": gaps, "y1": DATA.Y["y1"]})
+    holey = GBNC(NaiveBayes(), experts=None, max_parents=0).suspicious_cells(DATA.X, table, cv=2)
+    mine = holey.names == "y0"
+    assert {type(state) for state in holey.states[mine]} == {type(state) for state in holey.expected[mine]}
+
+
+def test_many_sets_of_unknown_states():
+    table = ClassTable.fit(pd.DataFrame({"y": ["a", "b"]}))
+    codes, possible = table.encode_weak(pd.DataFrame({"y": [{"p", "q"}] * 40_000}), unknown="mark")
+    assert (codes == MISSING).all()
+    assert possible is None

@@ -10,7 +10,10 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     "page",
-    [f"docs/{name}.md" for name in ("questions", "incomplete", "report", "saving", "scores", "search", "paper")],
+    [
+        f"docs/{name}.md"
+        for name in ("questions", "incomplete", "explain", "report", "saving", "scores", "search", "paper")
+    ],
 )
 def test_examples_of_the_page(page, tmp_path, monkeypatch):
     pytest.importorskip("statsmodels")
@@ -21,9 +24,11 @@ def test_examples_of_the_page(page, tmp_path, monkeypatch):
     assert not failed
 
 
-@pytest.mark.parametrize(("script", "prefix"), [("ten_questions", "questions"), ("pictures", "pictures")])
-def test_pictures_can_be_drawn(tmp_path, script, prefix):
-    """And, of docs/pictures.md, that its examples are true: they are what draws."""
+@pytest.mark.parametrize(
+    ("script", "prefixes"), [("ten_questions", ["questions"]), ("pictures", ["pictures", "explain"])]
+)
+def test_pictures_can_be_drawn(tmp_path, script, prefixes):
+    """And, of docs/pictures.md and docs/explain.md, that its examples are true: they are what draws."""
     pytest.importorskip("statsmodels")
     plt = pytest.importorskip("matplotlib.pyplot")
     import runpy
@@ -34,6 +39,6 @@ def test_pictures_can_be_drawn(tmp_path, script, prefix):
         runpy.run_path(str(ROOT / "examples" / f"{script}.py"), run_name="__main__")
     plt.close("all")
     assert {path.name for path in tmp_path.iterdir()} == {
-        path.name for path in (ROOT / "docs" / "images").glob(f"{prefix}-*.png")
+        path.name for prefix in prefixes for path in (ROOT / "docs" / "images").glob(f"{prefix}-*.png")
     }
     assert all(path.stat().st_size < 150_000 for path in (ROOT / "docs" / "images").iterdir())

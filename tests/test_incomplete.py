@@ -20,7 +20,7 @@ from pmdc.datasets import make_network
 from pmdc.e_step import MIN_PROBABILITY, N_DRAWS, complete
 from pmdc.incomplete import _StructuralEM
 from pmdc.inference import JointDistribution
-from pmdc.learners import Logistic
+from pmdc.learners import Logistic, NaiveBayes
 from pmdc.metrics import joint_log_loss
 from pmdc.table import ClassTable
 
@@ -189,7 +189,7 @@ def test_available_rows_by_counting():
         assert joint.given({"y0": state}).marginal("y1")[0] == pytest.approx(shares.loc[state].to_numpy())
     n_known = pd.notna(Y[:, 1]).sum()
     mean = (counts * np.log(shares.where(shares > 0, 1.0))).to_numpy().sum() / len(both)
-    penalty = 0.5 * math.log(pd.notna(Y).any(axis=1).sum()) * 2 * 3
+    penalty = 0.5 * math.log(n_known) * 2 * 3
     assert model.scores_["y1"][frozenset({"y0"})] == pytest.approx(n_known * mean - penalty)
 
 
@@ -407,6 +407,65 @@ def test_complaints_about_weights_of_cells():
             GBNC().fit(DATA.X, DATA.Y, cell_weight=weights)
     with pytest.raises(TypeError, match="does not accept it"):
         GBNC(Unweighted()).fit(DATA.X, DATA.Y, cell_weight=2 * good)
+    for blocks in ([["y0", "y1"]], "auto"):
+        with pytest.raises(ValueError, match="blocks=.*cell_weight"):
+            GBNC(experts=None, blocks=blocks).fit(DATA.X, DATA.Y, cell_weight=2 * good)
+
+
+def test_weights_of_cells_that_are_not_counts():
+    plain = GBNC(NaiveBayes(), experts=None, max_parents=0)
+    small, one = np.full(DATA.Y.shape, 0.01), np.ones(DATA.Y.shape)
+    with pytest.warns(UserWarning, match=r"cell_weight of 'y0' sums to 2\.4 over 240 cells.* 3 other.*mean 1"):
+        clone(plain).fit(DATA.X, DATA.Y, cell_weight=small)
+    one[:, 2] = np.where(np.arange(240) < 100, 0.0, 2.5)
+    with pytest.warns(UserWarning, match=r"cell_weight of 'y2' sums to 350 over 140 cells\. .*mean 1"):
+        clone(plain).fit(DATA.X, DATA.Y, cell_weight=one)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(plain).fit(DATA.X, DATA.Y, cell_weight=np.where(np.arange(240)[:, None] % 5, 1.0, 0.01) * np.ones((1, 4)))
+        clone(plain).fit(DATA.X, DATA.Y, cell_weight=np.where(np.arange(240)[:, None] % 2, 1.0, 0.5) * np.ones((1, 4)))
+
+
+def test_penalties_count_the_weights_of_the_class_variable():
+    """With equal weights, all scores of a class variable are those of rows of this weight."""
+    settings = {"experts": None, "criterion": "bic", "backoff": "none", "conditioning": "partition", "max_parents": 1}
+    frequencies, n_rows = GBNC(DummyClassifier(strategy="prior"), **settings), len(DATA.Y)
+    weights = np.ones(DATA.Y.shape)
+    weights[:, 1] = 3.0
+    model = clone(frequencies).fit(DATA.X, DATA.Y, cell_weight=weights)
+    tripled = clone(frequencies).fit(DATA.X, DATA.Y, sample_weight=np.full(n_rows, 3.0))
+    for parents, score in tripled.scores_["y1"].items():
+        assert model.scores_["y1"][parents] == pytest.approx(score)
+    weights = np.ones(DATA.Y.shape)
+    weights[:40, 0] = 0.0
+    model = clone(frequencies).set_params(missing_labels="available").fit(DATA.X, DATA.Y, cell_weight=weights)
+    alone = clone(frequencies).fit(DATA.X[40:], DATA.Y[40:])
+    for parents, score in alone.scores_["y0"].items():
+        assert model.scores_["y0"][parents] == pytest.approx(score)
+
+
+def test_how_many_rows_were_used(tmp_path):
+    Y = np.array(DATA.Y, dtype=object)
+    Y[:10], Y[10:30, 2] = None, None
+    weights = np.where(np.arange(240) % 40 == 39, 0.0, 1.0)  # six rows
+    used = {
+        "em": ({"missing_labels": "em"}, 224),
+        "em and unlabelled": ({"missing_labels": "em", "use_unlabelled": True}, 234),
+        "available": ({"missing_labels": "available"}, 224),
+        "drop": ({"missing_labels": "drop"}, 204),
+    }
+    for settings, expected in used.values():
+        model = GBNC(NaiveBayes(), experts=None, max_parents=0, **settings).fit(DATA.X, Y, sample_weight=weights)
+        assert model.n_rows_used_ == expected
+    pmdc.save(model, tmp_path / "m.skops")
+    assert pmdc.load(tmp_path / "m.skops").n_rows_used_ == 204
+    assert BinaryRelevance(NaiveBayes()).fit(DATA.X, DATA.Y, sample_weight=weights).n_rows_used_ == 234
+
+
+@pytest.mark.parametrize("how", ["available", "drop", "error"])
+def test_unlabelled_rows_are_for_em(how):
+    with pytest.raises(ValueError, match=f"use_unlabelled=True has no effect with missing_labels={how!r}"):
+        GBNC(missing_labels=how, use_unlabelled=True).fit(DATA.X, DATA.Y)
 
 
 # Structural EM as a whole -----------------------------------------------------------------------------------------

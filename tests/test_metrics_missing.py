@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.model_selection import KFold, cross_val_score
 
 from pmdc import GBNC, BinaryRelevance, ClassifierChain, metrics
 from pmdc.datasets import make_network
 from pmdc.evaluation.held_out import evaluate
 from pmdc.evaluation.verdict import RowLosses
+from pmdc.learners import NaiveBayes
 
 STATES = np.array(["a", "b", "c"], dtype=object)
 CONTAINERS = {
@@ -184,3 +186,52 @@ def test_log_prob_of_known_cells(fitted, baseline):
     agree = ((codes[:, None] == -2) | (codes[:, None] == every.outcomes)).all(axis=2)
     np.testing.assert_allclose(joint.log_prob(holey), np.log((np.exp(every.log_p) * agree).sum(axis=1)), atol=1e-9)
     assert Counter(joint.log_prob(holey) > -1e-12)[True] >= 1  # nothing known: probability one
+
+
+@pytest.mark.parametrize("container", ["array", "list", "pandas", "polars"])
+def test_sets_of_states_are_missing(problem, container):
+    _, holey, pred, proba, weights = problem
+    weak = holey.copy()
+    for i, cell in enumerate(np.argwhere(holey == None)):  # noqa: E711
+        weak[tuple(cell)] = [None, {"a", "b"}, frozenset("bc")][i % 3]
+    known = tuple(np.argwhere(holey != None)[5])  # noqa: E711
+    weak[known] = {holey[known]}  # one state is that state
+    schema = dict.fromkeys("uvw", pl.Object)
+    make = (
+        CONTAINERS[container]
+        if container != "polars"
+        else lambda rows: pl.DataFrame(rows.tolist(), schema, orient="row")
+    )
+    options = {"sample_weight": weights}
+    for metric in (metrics.hamming_loss, metrics.subset_loss, metrics.sub_exact_loss):
+        assert metric(make(weak), pred, **options) == metric(holey, pred, **options)
+    for metric in (metrics.marginal_log_loss, metrics.brier_score, metrics.expected_calibration_error):
+        assert metric(make(weak), proba, [STATES] * 3, **options) == metric(holey, proba, [STATES] * 3, **options)
+    with pytest.raises(ValueError, match="y_pred, column .*is a set of possible states"):
+        metrics.hamming_loss(holey, make(weak))
+
+
+def test_sets_of_states_after_a_fit(fitted):
+    model, X, _, holey = fitted
+    weak = holey.copy()
+    for i, (row, k) in enumerate(np.argwhere(holey.isna())):
+        weak.iat[row, k] = [None, {"a", "b"}, frozenset("bc")][i % 3]
+    joint = model.predict_joint(X)
+    assert metrics.joint_log_loss(weak, joint) == metrics.joint_log_loss(holey, joint)
+    assert metrics.joint_calibration_error(weak, joint) == metrics.joint_calibration_error(holey, joint)
+    assert (joint.log_prob(weak) == joint.log_prob(holey)).all()
+    assert model.score(X, weak) == model.score(X, holey)
+    for name in ("neg_marginal_log_loss", "neg_joint_log_loss", "hamming_accuracy", "subset_accuracy"):
+        assert getattr(metrics, name)(model, X, weak) == getattr(metrics, name)(model, X, holey)
+    assert evaluate(model, X, weak).calibration_error() == evaluate(model, X, holey).calibration_error()
+    with pytest.raises(ValueError, match="column 'c.', row .*is a set of possible states.*leave the row out"):
+        model.calibrate_sets(X, weak.where(weak.notna(), "a"))
+
+
+def test_cross_validation_with_weak_labels():
+    data = make_network(90, n_class_variables=2, random_state=0)
+    Y = data.Y.astype(object)
+    for row in range(0, 90, 3):
+        Y.iat[row, row % 2] = {"a", "b"}
+    scores = cross_val_score(GBNC(NaiveBayes(), experts=None, max_parents=0), data.X, Y, cv=KFold(3))
+    assert np.isfinite(scores).all()

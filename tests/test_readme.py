@@ -10,9 +10,11 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs():
-    (example,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
-    assert len([line for line in example.splitlines() if line.strip()]) <= 11
-    exec(compile(example, "README.md", "exec"), {})
+    examples = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+    assert len([line for line in examples[0].splitlines() if line.strip()]) <= 11
+    names = {}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,8 @@ def test_the_example_runs():
         "docs/questions.md",
         "docs/pictures.md",
         "docs/report.md",
+        "docs/explain.md",
+        "docs/incomplete.md",
         "docs/command-line.md",
         "docs/architecture.md",
         "docs/errata/README.md",

@@ -227,7 +227,8 @@ class Blocks:
 
         members = {name: [class_names[k] for k in block] for name, block in zip(block_names, self.members, strict=True)}
         out = nx.DiGraph()
-        out.add_nodes_from(class_names, kind="class")
+        out.add_nodes_from(class_names)
+        out.add_nodes_from((one, dict(graph.nodes[name])) for name, own in members.items() for one in own)
         out.add_nodes_from((name, about) for name, about in graph.nodes(data=True) if about["kind"] != "class")
         for block in members.values():
             out.add_edges_from(

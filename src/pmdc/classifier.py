@@ -78,9 +78,10 @@ class GBNC(MultiDimensionalClassifier):
           (for naive Bayes exactly; on experts by one Newton step, which is too optimistic for class variables of many
           states). "auto" is "loo" for naive Bayes and "cv" for all others.
         - Penalised criteria are the log-likelihood of the training rows minus a penalty. "bic" is the paper's,
-          1/2 ln N x (states - 1) x (product of the parents' numbers of states), with N the sum of the weights. "aic"
-          has 1 instead of 1/2 ln N, "bic-full" counts all parameters of the local models, "cll" has no penalty. A
-          function of a `pmdc.scores.criteria.Size` may return any other penalty.
+          1/2 ln N x (states - 1) x (product of the parents' numbers of states), with N the sum of the weights of the
+          rows in which the class variable is known. "aic" has 1 instead of 1/2 ln N, "bic-full" counts all parameters
+          of the local models, "cll" has no penalty. A function of a `pmdc.scores.criteria.Size` may return any other
+          penalty.
     conditioning : {"auto", "partition", "input"}, default="auto"
         How parents enter the local models. "partition": one model for each configuration of the parents (the paper's
         way). "input": one model with the parents as inputs, as in a classifier chain. "auto": whichever is better for
@@ -106,7 +107,7 @@ class GBNC(MultiDimensionalClassifier):
         class variable and its parents are known. "drop" leaves out rows with a missing state, "error" refuses them.
         Without missing states all are the same.
     use_unlabelled : bool, default=False
-        Whether "em" also uses rows without any known state.
+        Whether "em" also uses rows without any known state. True is an error with the other choices.
     cv : int, splitter or list of (train, test) rows, default=5
         The folds of cross-validation. A number deals the rows at random, by their contents: the order of the rows does
         not matter, and a row of weight 3 is dealt as three equal rows (in one fold with experts, which deal folds of
@@ -176,7 +177,9 @@ class GBNC(MultiDimensionalClassifier):
         have the attributes ``conditioning`` ("partition", "input", or "block" within a block) and ``strength``, the
         arc strength: the score lost without the edge, compared with the best accepted family of which all parents are
         among the others. Required edges have no strength. ``determined`` is False if the direction is not: the best
-        graph with the reversed edge scores as well, up to `guard` standard errors.
+        graph with the reversed edge scores as well, up to `guard` standard errors. With ``missing_labels="available"``
+        or `cell_weight`, ``n_rows`` of class variables and edges is the number of rows (the sum of their weights) that
+        count in the score and in the strength, where it is not that of all rows.
     structure_ : pmdc.search.Structure
         Parents, score, bound, gap, status and seconds.
     scores_ : dict
@@ -188,6 +191,9 @@ class GBNC(MultiDimensionalClassifier):
         Class variable -> chosen C, if the estimator is ``Logistic(C="auto")``.
     frequencies_ : pmdc.table.frequencies.Frequencies
         How often each state of each class variable occurs in the training rows, and the most frequent outcome.
+    n_rows_used_ : int
+        The number of rows learned from: those of positive weight, without those that `missing_labels` and
+        `use_unlabelled` leave out.
     em_ : pmdc.incomplete.EMResult
         Rounds, log-likelihoods and convergence of structural EM, if the rows learned from had missing states. The
         scores are then those of the completed rows.
@@ -317,7 +323,8 @@ class GBNC(MultiDimensionalClassifier):
         y : DataFrame, 2-D array, list of rows, or 1-D array for a single class variable
             The states of the class variables, as in `BinaryRelevance.fit`. A cell may be missing (NaN, None, NA), see
             `missing_labels`, or a set or frozenset of states, one of which is the true one (a weak label): "em"
-            completes the row with these states only, the other choices treat it as missing.
+            completes the row with these states only, the other choices treat it as missing. (scikit-learn's own
+            splitting, ``cv=5``, fails on such cells: use `pmdc.model_selection.MultiStratifiedKFold`, or KFold.)
         cell_weight : array-like of shape (n, K), optional
             The weight of each cell of y in learning its class variable, times that of its row: how much doubtful or
             expensive states count. A state of weight zero is treated as missing. As the state of a parent, and in
@@ -400,7 +407,7 @@ class GBNC(MultiDimensionalClassifier):
         self.blocks_ = [[class_names[k] for k in block] for block in blocks.members if len(block) > 1]
         self.scores_ = named_scores(learned.tables, learned.accepted, names)
         self.graph_ = blocks.named_graph(
-            named_graph(learned.families, learned.arc_strengths, learned.either_way, names),
+            named_graph(learned.families, learned.arc_strengths, learned.either_way, learned.counted, names),
             class_names,
             names[:n_blocks],
         )
@@ -443,6 +450,11 @@ class GBNC(MultiDimensionalClassifier):
             raise ValueError(f"cv={self.cv!r} must be a number of folds, a splitter or a list of (train, test) rows.")
         check_choice("missing_labels", self.missing_labels, MISSING_LABELS)
         check_choice("use_unlabelled", self.use_unlabelled, (True, False))
+        if self.use_unlabelled and self.missing_labels != "em":
+            raise ValueError(
+                f"use_unlabelled=True has no effect with missing_labels={self.missing_labels!r}, which learns nothing "
+                "from rows without known states: set use_unlabelled=False or missing_labels='em'."
+            )
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
         check_time_limit(self.time_budget, "time_budget")

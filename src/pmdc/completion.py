@@ -13,13 +13,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count
 from pmdc._support.progress import phases_of
 from pmdc.inference.base import BaseDistribution
-from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError
-from pmdc.table.columns import MISSING, as_objects
+from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError
+from pmdc.table.columns import MISSING, as_plain_objects
 from pmdc.table.rows import take_possible
 from pmdc.table.weak_labels import take_sets
 
@@ -85,9 +86,9 @@ class CompletionMixin:
         check_choice("kind", kind, ("mode", "proba", "sample"))
         check_count("n_draws", n_draws, 1)
         features = self._read(X)
+        self._require_states(y)
         codes, possible = self.class_table_.encode_weak(y)
-        if len(codes) != len(features):
-            raise ValueError(f"X has {len(features)} rows, y has {len(codes)}: they must have the same number of rows.")
+        _check_lengths(len(features), len(codes))
         parts = self._posteriors(features, codes, possible)
         if kind == "mode":
             return self.class_table_.decode(np.concatenate([part.mode_codes()[0] for part in parts]), like=y)
@@ -103,7 +104,7 @@ class CompletionMixin:
     ) -> Iterator[BaseDistribution]:
         """Yield the distributions given the known and the possible states."""
         try:
-            yield from self._chunk_distributions(features, np.maximum(codes, NO_EVIDENCE), possible=possible)
+            yield from self._chunk_distributions(features, Evidence(np.maximum(codes, NO_EVIDENCE), possible))
         except ImpossibleEvidenceError as error:
             table, row = self.class_table_, codes[error.row]
             known = {name: table.states[k][row[k]] for k, name in enumerate(table.names) if row[k] >= 0}
@@ -130,7 +131,8 @@ class CompletionMixin:
         Returns
         -------
         SuspiciousCells
-            The most improbable first: `rows`, `names`, `states`, `expected` and `prob`.
+            The most improbable first: `rows`, `names`, `states`, `expected` and `prob`. States are as in ``classes_``;
+            one that the model of the other folds has not seen is as it was given.
 
         Examples
         --------
@@ -148,7 +150,9 @@ class CompletionMixin:
                 "suspicious_cells fits the classifier without some rows, but its parameter cv lists rows: give it a "
                 "number of folds, such as set_params(cv=5)."
             )
-        n_rows, cells = len(y), []
+        self._require_states(y)
+        n_rows, cells = _num_samples(y), []
+        _check_lengths(_num_samples(X), n_rows)
         if n_rows < cv:
             raise ValueError(f"cv={cv}, but y has only {n_rows} rows: give more rows or fewer folds.")
         folds = KFold(cv, shuffle=True, random_state=0).split(np.empty((n_rows, 1)))
@@ -177,14 +181,15 @@ def improbable_cells(model: Any, X: Any, y: Any, numbers: Codes) -> SuspiciousCe
         for k, own in enumerate(proba):
             own[rows] = _given_others(part, evidence[rows], take_possible(possible, rows), k)
         start += len(part)
-    found = []
+    columns, found = table.columns(take_sets(y)[0], allow_missing=True), []
     for k, name in enumerate(table.names):
         known = np.flatnonzero(codes[:, k] != MISSING)
         own = codes[known, k]
         prob = np.where(own >= 0, proba[k][known, np.maximum(own, 0)], 0.0)
-        expected = as_objects(table.states[k].tolist())[proba[k][known].argmax(axis=1)]
+        states = as_plain_objects(table.states[k])
+        given = np.where(own >= 0, states[np.maximum(own, 0)], as_plain_objects(columns[k].values)[known])
         names = np.full(len(known), name, dtype=object)
-        found.append((numbers[known], names, _given_states(model, y, k)[known], expected, prob))
+        found.append((numbers[known], names, given, states[proba[k][known].argmax(axis=1)], prob))
     return SuspiciousCells(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
@@ -193,21 +198,15 @@ def _given_others(part: BaseDistribution, evidence: Codes, possible: Sequence[Ma
     others = evidence.copy()
     others[:, k] = NO_EVIDENCE
     sets = [None if j == k or own is None else own.copy() for j, own in enumerate(possible or ())]
-    while True:
-        try:
-            restricted = part.restricted(sets) if sets else part
-            return restricted.given_codes(others).marginals()[k]
-        except ImpossibleEvidenceError as error:
-            others[error.row] = NO_EVIDENCE
-            for own in sets:
-                if own is not None:
-                    own[error.row] = True
+    impossible = ~part.may_be(others, sets)
+    others[impossible] = NO_EVIDENCE
+    for own in sets:
+        if own is not None:
+            own[impossible] = True
+    restricted = part.restricted(sets) if sets else part
+    return restricted.given_codes(others).marginals()[k]
 
 
-def _given_states(model: Any, y: Any, k: int) -> Array:
-    """Return a column of y as it was given."""
-    column = model.class_table_.columns(take_sets(y)[0], allow_missing=True)[k]
-    values = as_objects(column.values.tolist() if column.values.dtype.kind not in "mM" else list(column.values))
-    if column.values.dtype.kind == "f":  # whole numbers beside missing ones
-        values[~column.missing] = as_objects([int(value) for value in values[~column.missing]])
-    return values
+def _check_lengths(n_features: int, n_states: int) -> None:
+    if n_features != n_states:
+        raise ValueError(f"X has {n_features} rows, y has {n_states}: they must have the same number of rows.")

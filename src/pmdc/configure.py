@@ -41,6 +41,11 @@ def learn_blocks(model: GBNC, rows: TrainingRows, deadline: Deadline = NEVER) ->
     cv = read_cv(model.cv)
     if model.blocks is None:
         return _learn(model, rows, [], cv, deadline)
+    if rows.cell_weights is not None:
+        raise ValueError(
+            f"blocks={model.blocks!r} cannot be combined with cell_weight, because the states of a block are those of "
+            "several cells: set blocks=None, or give sample_weight, the weights of rows."
+        )
     if not isinstance(model.blocks, str):
         members = read_blocks(model.blocks, model.class_table_.names)
         _refuse_forbidden(model, members)

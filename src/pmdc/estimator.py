@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pmdc._support.arrays import Codes, Floats, Marks
+from pmdc._support.arrays import Codes, Floats
 from pmdc._support.checks import check_choice, check_count, shorten
 from pmdc._support.deadline import now
 from pmdc._support.warn import warn_user
@@ -24,8 +24,7 @@ from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose, resolve
 from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
-from pmdc.inference.distribution import JointDistribution
-from pmdc.inference.evidence import ImpossibleEvidenceError, read_evidence
+from pmdc.inference.evidence import Evidence, ImpossibleEvidenceError, read_given
 from pmdc.learners import default_estimator
 from pmdc.table.classes import ClassTable, keep_names_apart, refuse_unknown, warn_misspelt
 from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-    from pmdc.report.importance import FeatureImportance
+    from pmdc.explain import Importance
 
 _CHUNK_CELLS = 2**24
 """Cells of conditional tables held in memory at once while predicting (128 MiB)."""
@@ -135,6 +134,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             started = now()
             rows = self._usable(self._read_training(X, y, sample_weight, cell_weight))
             refuse_unknown(self.class_table_.names, rows.classes)
+            self.n_rows_used_ = len(rows)
             self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
             return self
@@ -170,6 +170,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         cells = None
         if cell_weight is not None:
             cells = read_cell_weights(self.class_table_.in_order(cell_weight, "cell_weight"), codes.shape)
+            _check_counts_of_cells(self.class_table_.names, cells[kept])
             if missing == "raise" and not cells[kept].all():
                 raise ValueError("cell_weight is 0 for some cells, which missing_labels='error' does not allow.")
             codes, possible = np.where(cells > 0, codes, MISSING), without_sets(possible, cells > 0)
@@ -198,7 +199,8 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             "hamming" predicts the most probable state of each class variable, "subset" the most probable outcome;
             `pmdc.decisions.decide` lists the others. The default is the parameter `loss` of the classifier.
         given : mapping, DataFrame or array, optional
-            Known states (evidence), as in `JointDistribution.given`; they are predicted as given.
+            Known states (evidence), as in `JointDistribution.given`; they are predicted as given. A set of states
+            stands for one of them.
 
         Returns
         -------
@@ -358,6 +360,7 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X, y : tables like those given to `fit`, of other rows
+            All states must be known.
         kind, max_outcomes : as in `predict_set`, which takes them from the calibration
         given : mapping, DataFrame or array, optional
             Known states (evidence), of the same class variables as later in `predict_set`.
@@ -410,57 +413,29 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         check_is_fitted(self)
         return self._own_graph()
 
-    def feature_importance(
-        self, X: Any, Y: Any, *, n_repeats: int = 3, max_rows: int | None = 1000, random_state: Any = 0
-    ) -> FeatureImportance:
+    def feature_importance(self, X: Any, Y: Any, **options: Any) -> Importance:
         """Measure how much each class variable depends on each feature, given its parents.
 
-        The values of one feature at a time are shuffled among the rows. The importance of the feature for a class
-        variable is the mean increase of -log P(y_k | its parents, x); summed over the class variables, it is the
-        increase of the joint log-loss. Features that carry the same information share their importance.
+        This is `pmdc.explain.importance` with ``loss="log", given_parents=True``: the values of one feature at a time
+        are shuffled among the rows, and the importance of the feature for a class variable is the mean increase of
+        -log P(y_k | its parents, x).
 
         Parameters
         ----------
         X, Y : tables as for `fit`
             Rows with known outcomes. Rows that were used in `fit` make features look more important than they are.
-        n_repeats : int, default=3
-            How often each feature is shuffled.
-        max_rows : int, default=1000
-            Of more rows, a random sample of this size is used; None for all.
-        random_state : int, RandomState instance or None, default=0
+        **options
+            The other parameters of `pmdc.explain.importance`: ``n_repeats``, ``max_rows``, ``random_state``, ....
 
         Returns
         -------
-        FeatureImportance
-            ``increase`` and ``standard_error``; ``top(n)`` lists the features whose importance is more than chance.
+        Importance
+            ``by_variable`` with ``importances_mean`` and ``standard_error``; ``top(n)`` lists the features whose
+            importance is more than chance.
         """
-        from pmdc.report.importance import FeatureImportance, permutation_importance
+        from pmdc.explain import importance
 
-        features = self._read(X)
-        table = self.feature_table_
-        increase, error, n_rows = permutation_importance(
-            lambda some, truth: self._local_log_prob(table.complete(some.continuous, some.discrete), truth),
-            features.with_nan(),  # a missing value is shuffled like any other
-            self._read_truth(Y, len(features)),
-            n_repeats=n_repeats,
-            max_rows=max_rows,
-            random_state=random_state,
-        )
-        names = [table.names[i] for i in [*table.continuous, *table.discrete]]
-        return FeatureImportance(list(self.class_names_), names, increase, error, n_rows)
-
-    def _local_log_prob(self, features: Features, truth: Codes) -> Floats:
-        """Return log P(y_k | its parents, x) of the true states, shape (n_rows, K)."""
-        found, start = [], 0
-        for part in self._chunk_distributions(features, None):
-            if not isinstance(part, JointDistribution):
-                raise TypeError(
-                    f"{type(self).__name__} has no importance of features: its class variables have no conditional "
-                    "tables. Use a GBNC or BinaryRelevance."
-                )
-            found.append(part.local_log_prob_codes(truth[start : start + len(part)]))
-            start += len(part)
-        return np.concatenate(found)
+        return importance(self, X, Y, "log", given_parents=True, **options)
 
     def plot(
         self,
@@ -548,24 +523,29 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
             return list(getattr(X, "columns", ())) == self.feature_names_in_.tolist()
         return type(X) is np.ndarray and X.shape[1:] == (self.n_features_in_,)
 
+    def _require_states(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+
     def _read_truth(self, y: Any, n_rows: int, missing: Literal["raise", "mark"] = "raise") -> Codes:
+        self._require_states(y)
         codes = self.class_table_.encode(y, unknown="mark", missing=missing)
         if len(codes) != n_rows:
             raise ValueError(f"X has {n_rows} rows, Y has {len(codes)}: they must have the same number of rows.")
         return codes
 
-    def _read_given(self, given: Any, n_rows: int) -> Codes | None:
-        return None if given is None else read_evidence(self.class_table_, given, n_rows)
+    def _read_given(self, given: Any, n_rows: int) -> Evidence | None:
+        return None if given is None else read_given(self.class_table_, given, n_rows)
 
     def _check_loss(self, loss: LossLike) -> None:
         if not (isinstance(loss, str) and loss in self._own_decisions):
             resolve(loss, self._own_decisions)
 
-    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+    def _decide(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Codes:
         """Return the codes of the predictions."""
         return self._choose(features, loss, evidence).codes
 
-    def _choose(self, features: Features, loss: LossLike, evidence: Codes | None) -> Choice:
+    def _choose(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Choice:
         self._check_loss(loss)
         resolved = resolve(loss)
         chunks = self._chunk_distributions(features, evidence, resolved.whole_batch)
@@ -573,24 +553,15 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         return Choice(*(np.concatenate(parts) for parts in zip(*choices, strict=True)))
 
     def _chunk_distributions(
-        self,
-        features: Features,
-        evidence: Codes | None,
-        whole: bool = False,
-        possible: Sequence[Marks | None] | None = None,
+        self, features: Features, evidence: Evidence | None, whole: bool = False
     ) -> Iterator[BaseDistribution]:
-        """Yield the distributions of chunks of the batch that fit into memory, or of the whole batch.
-
-        They are those given the evidence, codes of known states, and the states that are possible.
-        """
+        """Yield the distributions, given the evidence, of chunks of the batch that fit into memory, or of the whole."""
         start = 0
         for chunk in [features] if whole else self._chunks(features):
             part = self._distribution(chunk)
-            rows = slice(start, start + len(chunk))
             if evidence is not None:
                 try:
-                    part = part if possible is None else part.restricted(take_possible(possible, rows) or ())
-                    part = part.given_codes(evidence[rows])
+                    part = part.given_evidence(evidence[start : start + len(chunk)])
                 except ImpossibleEvidenceError as error:
                     raise ImpossibleEvidenceError(start + error.row, error.why) from None
             start += len(chunk)
@@ -609,6 +580,20 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _check_counts_of_cells(names: Sequence[str], weights: Floats) -> None:
+    """Warn about class variables with weights of cells that are unlikely to be counts."""
+    positive = [own[own > 0] for own in weights.T]
+    odd = [(name, own) for name, own in zip(names, positive, strict=True) if len(own) and _not_counts(own)]
+    if odd:
+        name, own = odd[0]
+        others = f" (so do those of {len(odd) - 1} other class variable(s))" if len(odd) > 1 else ""
+        warn_user(
+            f"cell_weight of {name!r} sums to {own.sum():g} over {len(own)} cells{others}. It should sum to the number "
+            "of cells that it stands for, on which scores, their errors and the probabilities of unseen states depend. "
+            "Weights that are not counts should be rescaled to mean 1."
+        )
 
 
 def _not_counts(weights: Floats) -> bool:

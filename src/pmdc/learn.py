@@ -94,6 +94,9 @@ class LearnedNetwork(NamedTuple):
     ranking : for each class variable its possible parents, the most informative first
     kappas : dict
         (class variable, family) -> shrinkage, of all families that were scored by held-out rows.
+    counted : list of dict
+        For each class variable, itself and each parent -> the weight of the rows that count in its score and in the arc
+        strength, where it is not that of all rows.
     """
 
     network: Network
@@ -110,6 +113,7 @@ class LearnedNetwork(NamedTuple):
     held_out: Floats | None
     ranking: Sequence[Sequence[int]]
     kappas: dict[Task, float]
+    counted: list[dict[int, float]]
 
 
 class Stage2(NamedTuple):
@@ -209,6 +213,7 @@ def learn_given_experts(
         chosen.held_out,
         fitter.ranking,
         scorer.kappas if isinstance(scorer, HeldOutScorer) else {},
+        _counted(fitter, chosen.families, isinstance(scorer, HeldOutScorer)),
     )
 
 
@@ -229,6 +234,21 @@ def fit_again(learned: LearnedNetwork, rows: TrainingRows, settings: Settings, s
 
 def _arcs(families: Sequence[Family]) -> set[tuple[int, int]]:
     return {(p, child) for child, family in enumerate(families) for p in family.classes(len(families))}
+
+
+def _counted(fitter: Fitter, families: Sequence[Family], held_out: bool) -> list[dict[int, float]]:
+    """Return the weights of the rows that count in scores and arc strengths, where they are not those of all rows.
+
+    Held-out rows without a parent are scored without it, so its arc gains nothing there. On training rows, every family
+    is scaled to the rows in which the class variable is known.
+    """
+    total, n_classes, found = float(fitter.sample_weight.sum()), len(families), []
+    for child, family in enumerate(families):
+        own = dict.fromkeys((child, *family.parents), fitter.weight(child))
+        if held_out:
+            own |= {p: fitter.weight(child, p) for p in family.classes(n_classes)}
+        found.append({node: weight for node, weight in own.items() if weight != total})
+    return found
 
 
 def _rows(scorer: Scorer, families: Sequence[Family], rows: TrainingRows) -> Floats | None:
@@ -309,12 +329,13 @@ def _make_scorer(
 
 
 def _penalty(fitter: Fitter, settings: Settings) -> Callable[[int, Family], float]:
-    n_rows, sizes, names = float(fitter.sample_weight.sum()), fitter.sizes, settings.names
+    sizes, names = fitter.sizes, settings.names
+    weights = [fitter.weight(child) for child in range(fitter.n_classes)]
 
     def penalty(child: int, family: Family) -> float:
         inputs = [sizes[p] for p in family.inputs]
         n_parameters = fitter.learners[child].n_parameters(sizes[child], inputs)
-        size = criteria.Size(sizes[child], [sizes[p] for p in family.partition], inputs, n_rows, n_parameters)
+        size = criteria.Size(sizes[child], [sizes[p] for p in family.partition], inputs, weights[child], n_parameters)
         owner = f"{names[child]!r} with parents {[names[p] for p in family.parents]}"
         return criteria.ask_penalty(settings.criterion, size, owner, fitter.learners[child].estimator)
 

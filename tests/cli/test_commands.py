@@ -333,6 +333,11 @@ def test_features_that_matter(pmdc, folder, tmp_path):
     assert {"age", "income"} <= set(top["works"])
     shown = pmdc("show", model, *chosen).out
     assert "120 rows" in shown
+    arcs = json.loads(pmdc("show", model, *chosen, "--json").out)["arcs_that_matter"]
+    assert [(arc["parent"], arc["child"]) for arc in arcs] == importance.arc_names
+    assert [arc["importance"] for arc in arcs] == pytest.approx(importance.arcs.importances_mean.tolist())
+    assert len(importance.arc_names) > 0
+    assert all(sentence in " ".join(shown.split()) for sentence in importance.sentences()[:6])
     for found in top.values():
         assert all(f"{feature} (+{increase:.2g})" in shown for feature, increase in found.items())
     assert pmdc("show", model, *chosen, "-o", "graph.svg", "--max-arcs", "1").code == 0

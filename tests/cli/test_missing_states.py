@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 
 import pmdc as library
 from pmdc.cli.findings import em_sentence
 from pmdc.cli.kinds import Choices, read_training
 from pmdc.cli.matching import read_states
+from pmdc.datasets import make_network
 from pmdc.table_files import Format, read_table
 from small_survey import survey
 
@@ -79,6 +81,26 @@ def test_draws_of_rows_with_many_ways():
     assert em_sentence(em).endswith("80 completed rows; 3 rows with more than 64 ways get 20 draws each.")
     em.n_drawn = 0
     assert "draws" not in em_sentence(em)
+
+
+def test_one_draw_for_each_row_of_an_estimator_without_weights():
+    data = make_network(90, n_class_variables=2, random_state=0)
+    Y = data.Y.astype(object).mask(np.random.default_rng(0).random((90, 2)) < 0.2, None)
+    limits = {"max_parents": 0, "max_discrete_parents": 0}
+    model = library.GBNC(KNeighborsClassifier(), experts=None, **limits).fit(data.X, Y)
+    said = em_sentence(model.em_)
+    assert "more than 64 ways" not in said
+    assert f"by {model.n_rows_used_} completed rows" in said
+    assert "one draw for each row" in said
+
+
+def test_rows_without_states_are_for_em(pmdc, table):
+    done = pmdc("fit", "gaps.csv", *FIT, "-o", "m.skops", "--missing-labels", "available")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert "2 rows have no known state (lines 3, 4) and are ignored." in said
+    assert "--use-unlabelled" not in said
+    assert "fitted on the 118 rows with a known state" in said
 
 
 def test_rows_with_gaps_can_be_left_out(pmdc, table, tmp_path):

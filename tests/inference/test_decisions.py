@@ -9,9 +9,10 @@ from sklearn.base import clone
 from oracles import Enumeration
 from pmdc import GBNC, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.decisions import BlockLoss, CostLoss, CustomLoss, FMeasure, decide
-from pmdc.decisions.decide import choose
+from pmdc.decisions import BlockLoss, CostLoss, CustomLoss, FMeasure, decide, losses
+from pmdc.decisions.decide import choose, resolve
 from pmdc.decisions.f_measure import _nodes
+from pmdc.decisions.losses import Loss
 from pmdc.inference import JointDistribution, OutcomeDistribution
 from problems import States, long_networks, networks, random_parents, random_tables
 
@@ -42,6 +43,17 @@ def check_minimal(loss, function, network):
         assert not choice.standard_error.any()
         np.testing.assert_allclose(expected[every, truth.index_of(choice.codes)], expected.min(axis=1), atol=1e-9)
         np.testing.assert_allclose(choice.expected_loss, expected.min(axis=1), atol=1e-9)
+        check_given(resolve(loss), function, distribution, truth, expected)
+
+
+def check_given(loss, function, distribution, truth, expected):
+    """Any prediction has the expected loss of the definition and, with a known truth, the loss itself."""
+    every, rng = np.arange(len(expected)), np.random.default_rng(0)
+    true, predicted = truth.outcomes[rng.integers(0, len(truth.outcomes), (2, len(every)))]
+    risk = loss.expected(distribution, predicted)
+    np.testing.assert_allclose(risk, expected[every, truth.index_of(predicted)], atol=1e-9)
+    values = loss.values(distribution, true, predicted)
+    np.testing.assert_allclose(values, [function(*pair) for pair in zip(true, predicted, strict=True)])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -376,6 +388,44 @@ def test_functions_that_answer_no_number(function, complaint):
     distribution = JointDistribution(States([2, 2]), [(), ()], [np.log([[0.2, 0.8]])] * 2)
     with pytest.raises(ValueError, match=complaint):
         decide(distribution, function)
+
+
+def test_the_expected_loss_of_given_predictions():
+    """By enumeration for a function, also in blocks of rows and with evidence; not of too many outcomes."""
+    rng = np.random.default_rng(5)
+    sizes, parents = [3, 2, 4], [(), (0,), (0, 1)]
+    tables = random_tables(rng, sizes, parents, 30)
+    truth = Enumeration.of_network(sizes, parents, tables)
+    joint = JointDistribution(States(sizes), parents, tables)
+    evidence = np.full((30, 3), -1)
+    evidence[::2, 1] = rng.integers(0, 2, 15)
+    predicted = truth.outcomes[rng.integers(0, 24, 30)]
+
+    def squared(true, predicted):
+        return float((true != predicted).sum() ** 2)
+
+    for distribution, oracle in ((joint, truth), (joint.given_codes(evidence), truth.given(evidence))):
+        expected = oracle.expected_losses(squared)[np.arange(30), truth.index_of(predicted)]
+        with pytest.MonkeyPatch.context() as patch:
+            for cells in (2**22, 1000):
+                patch.setattr(losses, "_MAX_CELLS", cells)
+                np.testing.assert_allclose(resolve(squared).expected(distribution, predicted), expected, atol=1e-12)
+    wide = JointDistribution(States([2] * 13), [()] * 13, [np.full((1, 2), np.log(0.5))] * 13)
+    with pytest.raises(ValueError, match=r"loss=CustomLoss.*8\.19e\+03.*4096"):
+        resolve(squared).expected(wide, np.zeros((1, 13), dtype=int))
+    assert resolve("hamming").expected(wide, np.zeros((1, 13), dtype=int)) == pytest.approx(0.5)
+
+
+def test_a_loss_without_values():
+    class Silent(Loss):
+        def choose(self, distribution, random):
+            raise NotImplementedError
+
+    joint = JointDistribution(States([2]), [()], [np.full((1, 2), np.log(0.5))])
+    codes = np.zeros((1, 1), dtype=int)
+    assert Silent().by_variable(joint, codes, codes) is None
+    with pytest.raises(TypeError, match=r"loss=Silent\(\).*values"):
+        Silent().expected(joint, codes)
 
 
 def test_sums_of_products_count_as_vectorised():

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pmdc as library
 from pmdc import GBNC
+from pmdc.cli.findings import structure_json
 from pmdc.network.words import arcs, describe_structure, headline, n_rows_of, reading
 
 
@@ -82,3 +84,61 @@ def test_no_arcs_and_many_class_variables(model):
         "11 of 12 class variables depend on others, by 11 arcs. The strongest: y11 depends on y10 (x"
     )
     assert told.count("depends on") == 6
+
+
+def available(n_rows=400, share=0.5, **settings):
+    """Of y1, which is mostly y0, with gaps in both; and the model of the complete table."""
+    random = np.random.default_rng(1)
+    y0 = random.integers(0, 2, n_rows)
+    Y = np.column_stack([y0, np.where(random.random(n_rows) < 0.9, y0, 1 - y0)]).astype(float)
+    X = random.normal(size=(n_rows, 1))
+    gaps = np.where(random.random(Y.shape) < share, np.nan, Y)
+    gaps[np.isnan(gaps).all(axis=1)] = Y[np.isnan(gaps).all(axis=1)]
+    settings = {"experts": None, "missing_labels": "available", "required_edges": [], **settings}
+    settings["forbidden_edges"] = [("y1", "y0")]
+    return GBNC(**settings).fit(X, gaps), GBNC(**settings).fit(X, Y), gaps
+
+
+@pytest.mark.parametrize("criterion", ["cv", "bic"])
+def test_rows_without_the_states_do_not_dilute_an_arc(criterion, tmp_path):
+    model, complete, gaps = available(criterion=criterion)
+    known = ~np.isnan(gaps)
+    counted = known.all(axis=1).sum() if criterion == "cv" else known[:, 1].sum()
+    (arc,) = arcs(model.graph_, "y1", n_rows_of(model))
+    gained = model.scores_["y1"][frozenset({"y0"})] - model.scores_["y1"][frozenset()]
+    assert arc.strength == pytest.approx(gained / counted)
+    (whole,) = arcs(complete.graph_, "y1", n_rows_of(complete))
+    assert arc.times == pytest.approx(whole.times, rel=0.1), "as in the table without gaps"
+    assert "n_rows" not in whole.attributes
+    assert model.graph_.nodes["y1"]["n_rows"] == known[:, 1].sum()
+    assert f"over the {counted} rows that count" in reading(arc, criterion)
+    assert "has probability" not in describe_structure(model)
+    assert "a row (of the known states)" in describe_structure(model)
+    assert ("has probability" in describe_structure(complete)) == (criterion == "cv")
+    (edge,) = structure_json(model)["edges"]
+    assert edge["strength_per_row"] == pytest.approx(arc.strength)
+    library.save(model, tmp_path / "m.skops")
+    again = library.load(tmp_path / "m.skops")
+    assert (headline(again), describe_structure(again)) == (headline(model), describe_structure(model))
+    assert arcs(again.graph_, "y1", n_rows_of(again)) == [arc]
+
+
+def test_weights_of_cells_do_not_dilute_an_arc():
+    random = np.random.default_rng(0)
+    y0 = random.integers(0, 2, 300)
+    Y = np.column_stack([y0, np.where(random.random(300) < 0.9, y0, 1 - y0)])
+    X, weights = random.normal(size=(300, 1)), np.column_stack([np.ones(300), np.full(300, 0.5)])
+    settings = {"experts": None, "forbidden_edges": [("y1", "y0")]}
+    (plain,) = arcs(GBNC(**settings).fit(X, Y).graph_, "y1", 300)
+    model = GBNC(**settings).fit(X, Y, cell_weight=weights)
+    (arc,) = arcs(model.graph_, "y1", n_rows_of(model))
+    assert arc.times == pytest.approx(plain.times, rel=0.05)
+    assert "has probability" not in describe_structure(model)
+
+
+def test_strengths_of_completed_rows_are_over_all_rows():
+    *_, gaps = available(share=0.3)
+    em = GBNC(experts=None, forbidden_edges=[("y1", "y0")]).fit(np.arange(400.0)[:, None], gaps)
+    (arc,) = arcs(em.graph_, "y1", n_rows_of(em))
+    assert "n_rows" not in arc.attributes
+    assert arc.strength == pytest.approx(arc.attributes["strength"] / 400)

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
+from pmdc import GBNC, BinaryRelevance
+from pmdc.metrics import hamming_loss
 from pmdc.table.classes import ClassTable
-from pmdc.table.columns import encode_values, read_columns
+from pmdc.table.columns import MISSING, encode_values, read_columns
 from pmdc.table.features import FeatureTable
 from pmdc.table.rows import read_weights
 
@@ -446,3 +448,48 @@ def test_a_masked_array_without_masked_cells_is_an_array():
 def test_bad_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         read_weights(weights, 3)
+
+
+BIG = 2**53
+WHOLE = {
+    "pandas": lambda values: pd.DataFrame({"a": pd.array(values, dtype="Int64")}),
+    "pandas unsigned": lambda values: pd.DataFrame({"a": pd.array(values, dtype="UInt32")}),
+    "pyarrow in pandas": lambda values: pd.DataFrame({"a": pd.array(values, dtype="int64[pyarrow]")}),
+    "polars": lambda values: pl.DataFrame({"a": pl.Series(values, dtype=pl.Int64)}),
+    "list": lambda values: [[value] for value in values],
+}
+
+
+@pytest.mark.parametrize("container", WHOLE)
+def test_whole_numbers_beside_gaps_stay_whole(container):
+    small = container == "pandas unsigned"
+    one, other = (1, 2) if small else (BIG, BIG + 1)
+    make = WHOLE[container]
+    table, codes = ClassTable.fit_encode(make([other, None, one, other]), missing="mark")
+    assert table.states[0].dtype == np.int64
+    assert table.states[0].tolist() == [one, other]
+    assert codes[:, 0].tolist() == [1, MISSING, 0, 1]
+    assert table.encode(make([one, other]))[:, 0].tolist() == [0, 1]
+    assert table.encode(make([one, None]), missing="mark")[:, 0].tolist() == [0, MISSING]
+    complete = ClassTable.fit(make([one, other]))
+    assert complete.states[0].tolist() == [one, other]
+    back = np.asarray(table.decode(np.array([[1], [0]])), dtype=object)[:, 0]
+    assert back.tolist() == [other, one]
+
+
+def test_what_to_do_about_missing_states_depends_on_the_question():
+    Y = pd.DataFrame({"a": ["x", "y", "x", "y"], "b": ["p", "p", "q", "q"]})
+    gaps = Y.assign(a=["x", None, "x", "y"])
+    X = np.arange(8.0).reshape(4, 2)
+    for classifier in (BinaryRelevance(), GBNC(missing_labels="error")):
+        with pytest.raises(ValueError, match=r"column 'a' has 1 missing .*row 1.*missing_labels='em'"):
+            classifier.fit(X, gaps)
+    model = BinaryRelevance().fit(X, Y)
+    questions = [
+        lambda: model.calibrate_sets(X, gaps),
+        lambda: hamming_loss(Y, gaps),
+    ]
+    for question in questions:
+        with pytest.raises(ValueError, match=r"column 'a' has 1 missing .*row 1.*complete rows") as caught:
+            question()
+        assert "missing_labels" not in str(caught.value)

@@ -15,6 +15,7 @@ from pmdc.baselines.base import Baseline
 from pmdc.baselines.classifier_chain import Chain, fit_chain
 from pmdc.decisions.decide import LossLike
 from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
+from pmdc.inference.evidence import Evidence
 from pmdc.inference.mixture import MixtureDistribution
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
@@ -130,7 +131,7 @@ class ChainEnsemble(Baseline):
     def _cells_per_row(self) -> int:
         return min(math.prod(self.class_table_.sizes), MAX_OUTCOMES)
 
-    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+    def _decide(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Codes:
         if not isinstance(loss, str) or loss != "vote":
             return super()._decide(features, loss, evidence)
         if evidence is not None:

@@ -18,6 +18,7 @@ from pmdc.baselines.base import Baseline, TargetModel, no_codes
 from pmdc.baselines.calibration import Calibrated
 from pmdc.decisions.decide import LossLike
 from pmdc.inference.chain import MAX_OUTCOMES, ChainDistribution
+from pmdc.inference.evidence import Evidence
 from pmdc.learners.protocols import Preparation
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
@@ -149,7 +150,7 @@ class ClassifierChain(Baseline):
             losses.append((np.average(_ROW_LOSSES[self.order_loss](wrong), weights=test.weights), order))
         return min(losses, key=lambda pair: pair[0])[1]  # the first of equals: the given order is preferred
 
-    def _decide(self, features: Features, loss: LossLike, evidence: Codes | None) -> Codes:
+    def _decide(self, features: Features, loss: LossLike, evidence: Evidence | None) -> Codes:
         if not isinstance(loss, str) or loss != "greedy":
             return super()._decide(features, loss, evidence)
         if evidence is not None:

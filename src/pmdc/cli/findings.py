@@ -36,7 +36,9 @@ def em_sentence(em: Any) -> str:
     if em.pruned >= 0.0005:
         text += f" (improbable completions, at most {em.pruned:.1%} of the probability of a row, are left out)"
     drawn = getattr(em, "n_drawn", 0)  # not in files of earlier versions
-    if drawn:
+    if drawn and drawn == em.n_completions:  # every row is there once
+        text += "; missing states are completed by one draw for each row, because an estimator takes no sample weights"
+    elif drawn:
         text += f"; {drawn} row{'s' * (drawn != 1)} with more than {MAX_COMPLETIONS} ways get {N_DRAWS} draws each"
     return f"{text}."
 
@@ -119,7 +121,8 @@ def structure_json(model: Any) -> dict[str, Any]:
     structure, n_rows, consensus = model.structure_, n_rows_of(model), getattr(model, "consensus_", None)
     edges = []
     for parent, child, data in model.graph_.edges(data=True):
-        per_row = {"strength_per_row": data["strength"] / n_rows} if "strength" in data and n_rows else {}
+        counted = data.get("n_rows", n_rows)
+        per_row = {"strength_per_row": data["strength"] / counted} if "strength" in data and counted else {}
         edges.append({"parent": parent, "child": child, **data, **per_row})
     document = {
         "headline": headline(model),

@@ -235,8 +235,8 @@ def _report(screen: Screen, model: Any, report: LossReport | None, output: Path,
             screen.print()
         show_losses(screen, report)
         screen.print()
-    unused = 0 if model.use_unlabelled else int(unlabelled_rows(training.Y).sum())
-    rows = f"the {n_rows - unused} rows with a known state" if unused else f"all {n_rows} rows"
+    used = model.n_rows_used_
+    rows = f"all {n_rows} rows" if used == n_rows else f"the {used} rows with a known state"
     screen.print(f"The model, fitted on {rows}, was written to {output}.")
 
 

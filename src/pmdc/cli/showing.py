@@ -20,7 +20,11 @@ from pmdc.cli.running import BadInput, work
 from pmdc.table_files import Format, read_table
 
 if TYPE_CHECKING:
-    from pmdc.report.importance import FeatureImportance
+    from pmdc.explain import Importance
+
+
+_MAX_SENTENCES = 6
+"""Of more arcs, those that matter most are told in words."""
 
 
 class GraphOptions(NamedTuple):
@@ -81,7 +85,7 @@ def run(
     importance = None if graph.table is None else _importance(screen, model, graph.table, format)
     if output is not None:
         from pmdc.report import write_graph
-        from pmdc.report.importance import add_features
+        from pmdc.report.features import add_features
         from pmdc.report.selection import MAX_ARCS
 
         with work():
@@ -92,6 +96,7 @@ def run(
         document = _document(model, path)
         if importance is not None:
             document["features_that_matter"] = importance.top(graph.features or 1)
+            document["arcs_that_matter"] = _arcs_json(importance)
         print_json(document)
     elif output is None:
         _model(screen, model, path)
@@ -99,7 +104,7 @@ def run(
             _features(screen, importance, graph.features or 1)
 
 
-def _importance(screen: Screen, model: Any, source: str, format: Format) -> FeatureImportance:
+def _importance(screen: Screen, model: Any, source: str, format: Format) -> Importance:
     """Measure the importance of the features on the rows of a table whose outcomes are known."""
     table = read_table(source, format)
     require_columns(table, model.class_names_)
@@ -114,7 +119,7 @@ def _importance(screen: Screen, model: Any, source: str, format: Format) -> Feat
         return model.feature_importance(used.X, Y)
 
 
-def _features(screen: Screen, importance: FeatureImportance, n_features: int) -> None:
+def _features(screen: Screen, importance: Importance, n_features: int) -> None:
     table = make_table("class variable", "features that matter")
     for name, found in importance.top(n_features).items():
         shown = ", ".join(f"{feature} (+{increase:.2g})" for feature, increase in found.items())
@@ -126,6 +131,22 @@ def _features(screen: Screen, importance: FeatureImportance, n_features: int) ->
     )
     screen.print()
     screen.out.print(table)
+    said = importance.sentences()
+    if said:
+        screen.print()
+        for sentence in said[:_MAX_SENTENCES]:
+            screen.print(sentence)
+        if len(said) > _MAX_SENTENCES:
+            screen.print(f"{len(said) - _MAX_SENTENCES} more arcs matter less; --json has them all.")
+
+
+def _arcs_json(importance: Importance) -> list[dict[str, Any]]:
+    arcs = importance.arcs
+    columns = arcs.importances_mean.tolist(), arcs.standard_error.tolist(), arcs.clear().tolist(), arcs.n_rows.tolist()
+    return [
+        {"parent": parent, "child": child, "importance": mean, "standard_error": error, "clear": clear, "rows": n_rows}
+        for (parent, child), mean, error, clear, n_rows in zip(importance.arc_names, *columns, strict=True)
+    ]
 
 
 def _check_conditional(

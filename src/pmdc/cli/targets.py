@@ -142,7 +142,8 @@ def class_hints(
     table: TableFile, columns: dict[str, ClassColumn], missing_labels: str, use_unlabelled: bool, sign: str | None
 ) -> list[str]:
     """Return how many states are missing or uncertain, and what is done about it."""
-    found = [*_gap_hint(columns, missing_labels, table.n_rows), *_unlabelled_hint(table, columns, use_unlabelled)]
+    found = _gap_hint(columns, missing_labels, table.n_rows)
+    found += _unlabelled_hint(table, columns, missing_labels, use_unlabelled)
     for name, column in columns.items():
         rows = column.alternatives
         if rows.any():
@@ -199,7 +200,9 @@ def has_alternatives(Y: Any) -> bool:
     return any(_is_set(states).any() for _, states in Y.items() if states.dtype == object)
 
 
-def _unlabelled_hint(table: TableFile, columns: dict[str, ClassColumn], use_unlabelled: bool) -> list[str]:
+def _unlabelled_hint(
+    table: TableFile, columns: dict[str, ClassColumn], missing_labels: str, use_unlabelled: bool
+) -> list[str]:
     frame = require("pandas").DataFrame({name: column.values for name, column in columns.items()})
     rows = unlabelled_rows(frame)
     if not rows.any():
@@ -207,7 +210,8 @@ def _unlabelled_hint(table: TableFile, columns: dict[str, ClassColumn], use_unla
     count = f"{int(rows.sum())} row{'s have' if rows.sum() > 1 else ' has'} no known state ({table.where(rows)})"
     if use_unlabelled:
         return [f"{count}: learned from, too (--use-unlabelled)."]
-    return [f"{count} and {'are' if rows.sum() > 1 else 'is'} ignored; --use-unlabelled learns from such rows, too."]
+    remedy = "; --use-unlabelled learns from such rows, too" if missing_labels == "em" else ""
+    return [f"{count} and {'are' if rows.sum() > 1 else 'is'} ignored{remedy}."]
 
 
 def _meant_as_alternatives(table: TableFile, columns: dict[str, ClassColumn]) -> list[str]:

@@ -109,6 +109,23 @@ class FMeasure(Loss):
         n_rows = len(distribution)
         return Choice(codes, np.clip(1 - expected, 0.0, 1.0), np.zeros(n_rows), np.full(n_rows, proved))
 
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        """Return one minus the F-measure of each row."""
+        positive = self.positives(distribution.class_table)
+        hits = ((true == positive) & (predicted == positive)).sum(axis=1)
+        labels = (true == positive).sum(axis=1) + (predicted == positive).sum(axis=1)
+        return 1 - np.divide(2.0 * hits, labels, out=np.ones(len(labels)), where=labels > 0)
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        """Return one minus the expected F-measure of each row, by the formula at the top of this module."""
+        positive = self.positives(distribution.class_table)
+        chosen = predicted == positive
+        size, value = chosen.sum(axis=1), np.zeros(len(distribution))
+        for t, weight in zip(*_nodes(len(positive)), strict=True):
+            log_total, shares = _generating(distribution, positive, t)
+            value += 2 * weight * np.exp(log_total + (size - 1) * np.log(t)) * (shares * chosen).sum(axis=1)
+        return 1 - np.where(size > 0, value, np.exp(_log_none(distribution, positive)))
+
 
 def _nodes(n_labels: int) -> tuple[Floats, Floats]:
     """Return nodes and weights on (0, 1), enough for the quadrature to be exact up to rounding."""

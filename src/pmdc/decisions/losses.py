@@ -13,8 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pmdc._support.arrays import Codes, Floats
-from pmdc.inference.base import BaseDistribution, ClassTable
+from pmdc.inference.base import BaseDistribution, ClassTable, all_outcomes
 from pmdc.inference.evidence import NO_EVIDENCE, variable_number
+
+_MAX_OUTCOMES = 2**12
+"""Up to this many outcomes, the expected loss of a prediction is a sum over all of them."""
+_MAX_CELLS = 2**22
+"""Largest number of values in a table over outcomes held at once."""
 
 
 class Choice(NamedTuple):
@@ -46,6 +51,39 @@ class Loss(ABC):
     def check(self, class_table: ClassTable) -> None:  # noqa: B027 (most losses fit any class variables)
         """Raise an error if the loss does not fit the class variables."""
 
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        """Return the loss of each prediction whose true outcome is known; both are codes of shape (n, K)."""
+        raise TypeError(
+            f"loss={self!r} does not say what a prediction costs if the truth is known: give it a `values`."
+        )
+
+    def by_variable(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats | None:
+        """Return the loss of each class variable, shape (n, K); None if the loss has none for single ones."""
+        return None
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        """Return the exact expected loss of any prediction for each row, codes of shape (n_rows, K).
+
+        By default it is a sum over all outcomes; losses with a formula override it.
+        """
+        if distribution.n_outcomes > _MAX_OUTCOMES:
+            raise ValueError(
+                f"loss={self!r}: the expected loss of a given prediction is a sum over all outcomes, and there are "
+                f"{distribution.n_outcomes:.3g} of them (at most {_MAX_OUTCOMES}). Choose a loss with a formula, such "
+                "as 'hamming', 'subset' or a CostLoss."
+            )
+        outcomes = all_outcomes(distribution.class_table.sizes)
+        expected = np.empty(len(distribution))
+        step = max(1, _MAX_CELLS // (len(outcomes) * outcomes.shape[1]))
+        for start in range(0, len(distribution), step):
+            rows = slice(start, start + step)
+            some, place = np.unique(predicted[rows], axis=0, return_inverse=True)
+            pairs = np.tile(outcomes, (len(some), 1)), np.repeat(some, len(outcomes), axis=0)
+            losses = self.values(distribution, *pairs).reshape(len(some), len(outcomes))
+            prob = np.exp(distribution.rows(rows).enumerate().log_p)
+            expected[rows] = (prob * losses[place.ravel()]).sum(axis=1)
+        return expected
+
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({shown})"
@@ -60,6 +98,21 @@ class HammingLoss(Loss):
         codes = np.column_stack([marginal.argmax(axis=1) for marginal in marginals])
         return Choice.exact(codes, 1 - np.mean([marginal.max(axis=1) for marginal in marginals], axis=0))
 
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return (true != predicted).mean(axis=1)
+
+    def by_variable(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return (true != predicted).astype(float)
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        return 1 - np.mean(_prob_of_states(distribution, predicted), axis=0)
+
+
+def _prob_of_states(distribution: BaseDistribution, codes: Codes) -> list[Floats]:
+    """Return the marginal probabilities of one state of each class variable."""
+    rows = np.arange(len(codes))
+    return [marginal[rows, own] for marginal, own in zip(distribution.marginals(), codes.T, strict=True)]
+
 
 class SubsetLoss(Loss):
     """Whether any class variable is wrong."""
@@ -68,6 +121,12 @@ class SubsetLoss(Loss):
         """Choose the most probable outcome (Algorithm 4, Eq. 28)."""
         codes, log_prob = distribution.mode_codes()
         return Choice.exact(codes, -np.expm1(log_prob))
+
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return (true != predicted).any(axis=1).astype(float)
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        return -np.expm1(distribution.log_prob_codes(predicted))
 
 
 class CostLoss(Loss):
@@ -113,6 +172,21 @@ class CostLoss(Loss):
         codes = np.column_stack([risk.argmin(axis=1) for risk in risks])
         expected = np.sum([risk.min(axis=1) for risk in risks], axis=0)
         return Choice(codes, expected, np.zeros(len(codes)), np.ones(len(codes), dtype=bool))
+
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return self.by_variable(distribution, true, predicted).sum(axis=1)
+
+    def by_variable(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        matrices = self.matrices(distribution.class_table)
+        return np.column_stack([matrix[true[:, k], predicted[:, k]] for k, matrix in enumerate(matrices)])
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        matrices = self.matrices(distribution.class_table)
+        costs = [
+            (marginal * matrix[:, own].T).sum(axis=1)
+            for marginal, matrix, own in zip(distribution.marginals(), matrices, predicted.T, strict=True)
+        ]
+        return np.asarray(np.sum(costs, axis=0))
 
 
 def _cost_matrix(name: Any, cost: Any, size: int) -> Floats:
@@ -203,3 +277,16 @@ class BlockLoss(Loss):
                 codes[:, block], log_prob = distribution.group_mode_codes(block)
                 expected -= weight * np.expm1(log_prob)
         return Choice.exact(codes, expected)
+
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        blocks, weights = self.members(distribution.class_table)
+        wrong = np.column_stack([(true[:, block] != predicted[:, block]).any(axis=1) for block in blocks])
+        return wrong @ weights
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        expected = np.zeros(len(distribution))
+        for block, weight in zip(*self.members(distribution.class_table), strict=True):
+            codes = np.full_like(predicted, NO_EVIDENCE)  # the others are summed out
+            codes[:, block] = predicted[:, block]
+            expected -= weight * np.expm1(distribution.log_prob_codes(codes))
+        return expected

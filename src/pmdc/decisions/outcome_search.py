@@ -50,6 +50,15 @@ class SubExactLoss(Loss):
                 codes[row], ball[row], proved[row] = self._among_listed(distribution, int(row), top, np.exp(logs))
         return _keep_evidence(distribution, Choice(codes, np.maximum(1 - ball, 0.0), np.zeros(n_rows), proved))
 
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return ((true != predicted).sum(axis=1) > 1).astype(float)
+
+    def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
+        balls = _balls(predicted, distribution.class_table.sizes)
+        rows = np.repeat(np.arange(len(balls)), balls.shape[1])
+        prob = np.exp(distribution.log_prob_at(rows, balls.reshape(len(rows), -1)))
+        return 1 - prob.reshape(balls.shape[:2]).sum(axis=1)
+
     def _among_all(self, distribution: BaseDistribution) -> Choice:
         sizes = distribution.class_table.sizes
         outcomes = all_outcomes(sizes)
@@ -168,6 +177,9 @@ class CustomLoss(Loss):
         ]
         codes, expected, error = zip(*rows, strict=True)
         return Choice(np.stack(codes), np.array(expected), np.array(error), np.zeros(len(rows), dtype=bool))
+
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return _PairLosses(self.function, distribution)(true, predicted)
 
     def _among_all(self, distribution: BaseDistribution, losses: _PairLosses) -> Choice:
         outcomes = all_outcomes(distribution.class_table.sizes)

@@ -50,7 +50,7 @@ def explain_row(
     given: Any = None,
     *,
     by: str = "features",
-    max_background: int = 100,
+    max_background: int = 50,
     n_permutations: int = 2,
     random_state: Any = 0,
 ) -> Explanation:
@@ -82,7 +82,7 @@ def explain_row(
         States of other class variables that are known.
     by : {"features", "experts"}, default="features"
         What the direct contribution of x is divided among. Experts are exact: the local model is linear in them.
-    max_background : int, default=100
+    max_background : int, default=50
         If X has more rows, a random sample of this size is the background.
     n_permutations : int, default=2
         The number of random orders of the features for each background row, each of which is used with its reverse.
@@ -224,9 +224,9 @@ class _Table:
 
     def log_tables(self, switched: Marks, rows: Codes) -> list[Floats]:
         """Return the conditional tables of background rows in which some features have the values of the row."""
-        features = self.mixed(switched, rows)
+        features, where = _distinct(self.mixed(switched, rows))
         parts = [part.log_tables for part in self.model._chunk_distributions(features, None)]
-        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+        return [np.concatenate(own)[where] for own in zip(*parts, strict=True)]
 
     def mixed(self, switched: Marks, rows: Codes) -> Features:
         table = self.model.feature_table_
@@ -388,6 +388,15 @@ class _Question:
             )
         ]
         return parts if parts[-1].contribution else parts[:-1]
+
+
+def _distinct(features: Features) -> tuple[Features, Codes]:
+    """Return the features of the rows that differ, and for each row which of them it is."""
+    numbers = features.with_nan().continuous
+    bits = np.hstack([np.ascontiguousarray(numbers).view(np.int64), features.discrete])
+    keys = np.ascontiguousarray(bits).view([("", np.int64)] * bits.shape[1])[:, 0]
+    _, first, where = np.unique(keys, return_index=True, return_inverse=True)
+    return features.rows(first), where.ravel()
 
 
 def _weigh(tables: Floats, weights: Floats) -> Floats:

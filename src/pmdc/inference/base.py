@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from pmdc._support.arrays import Array, Codes, Floats, Marks
 from pmdc._support.checks import check_count
-from pmdc.inference.evidence import NO_EVIDENCE, ImpossibleEvidenceError, read_evidence, variable_number
+from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError, read_given, variable_number
 from pmdc.table.columns import MISSING, UNKNOWN
 
 if TYPE_CHECKING:
@@ -158,6 +158,17 @@ class BaseDistribution(ABC):
         """
         return self.enumerate().restricted(possible)
 
+    def may_be(self, evidence: Codes, possible: Sequence[Marks | None]) -> Marks:
+        """Return in which rows known states, with all states among the possible ones, have a positive probability."""
+        if all(own is None for own in possible):
+            return ~np.isneginf(self.log_prob_codes(evidence))
+        every = self.enumerate()
+        agree = ~np.isneginf(every.log_p) & ~contradicts(evidence, every.outcomes)
+        for states, own in zip(every.outcomes.T, possible, strict=True):
+            if own is not None:
+                agree &= own[:, states]
+        return np.asarray(agree.any(axis=1))
+
     def rows(self, rows: slice | Codes) -> BaseDistribution:
         """Return the distribution of some of the rows."""
         return self.enumerate().rows(rows)
@@ -210,8 +221,8 @@ class BaseDistribution(ABC):
         Parameters
         ----------
         Y : DataFrame or array with one outcome for each row
-            Class variables with a missing value (None, NaN) are summed out. A state that the model does not know has
-            probability zero, with a warning.
+            Class variables with a missing value (None, NaN) or a set of possible states are summed out. A state that
+            the model does not know has probability zero, with a warning.
 
         Returns
         -------
@@ -250,12 +261,13 @@ class BaseDistribution(ABC):
         ----------
         evidence : mapping, DataFrame or array
             A mapping from names of class variables to a state, or to one state for each row; a DataFrame with some of
-            the class variables; or an array with all of them. Missing values (None, NaN) are unknown.
+            the class variables; or an array with all of them. Missing values (None, NaN) are unknown. A set or
+            frozenset of states, in place of a state, stands for one of them.
 
         Returns
         -------
         distribution of all class variables
-            Known states have probability one. Earlier evidence is kept.
+            Known states have probability one, states outside a set probability zero. Earlier evidence is kept.
 
         Examples
         --------
@@ -268,8 +280,15 @@ class BaseDistribution(ABC):
         >>> posterior = joint.given({name: state})
         >>> posterior.marginal(name)[0]
         array([0., 1., 0.])
+        >>> bool(joint.given({name: {"a", "b"}}).marginal(name)[0, 2] == 0)
+        True
         """
-        return self.given_codes(read_evidence(self.class_table, evidence, len(self)))
+        return self.given_evidence(read_given(self.class_table, evidence, len(self)))
+
+    def given_evidence(self, evidence: Evidence) -> BaseDistribution:
+        """Return the distribution given what is known about the class variables."""
+        part = self if evidence.possible is None else self.restricted(evidence.possible)
+        return part.given_codes(evidence.codes)
 
     def mutual_information(self, one: str | Sequence[str], other: str | Sequence[str]) -> Floats:
         """Return the mutual information of two class variables, or sets of them, in each row, in nats.

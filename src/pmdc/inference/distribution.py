@@ -160,11 +160,6 @@ class JointDistribution(BaseDistribution):
             total[partial] = self.junction_tree.log_evidence(tables, codes[partial])
         return np.where(impossible, -np.inf, total - self.log_evidence)
 
-    def local_log_prob_codes(self, codes: Codes) -> Floats:
-        """Return log P(y_k | its parents, x) of whole outcomes, shape (n_rows, K); evidence is not used."""
-        scopes = list(zip(self._scopes, self.log_tables, strict=True))
-        return np.column_stack([outcome_log_prob([scope], [table], codes) for scope, table in scopes])
-
     def sample_codes(self, n: int, random: np.random.RandomState) -> Codes:
         """Draw each class variable given its parents (ancestral sampling); with evidence, use the junction tree."""
         if self.evidence is not None or self.possible is not None:
@@ -209,6 +204,11 @@ class JointDistribution(BaseDistribution):
         both = possible if self.possible is None else list(map(_both, self.possible, possible))
         tree = self.junction_tree.unnormalised()
         return JointDistribution(self.class_table, self.parents, tables, tree, self.evidence, both)
+
+    def may_be(self, evidence: Codes, possible: Sequence[Marks | None]) -> Marks:
+        if self.evidence is not None or all(own is None for own in possible):
+            return super().may_be(evidence, possible)
+        return ~np.isneginf(self.restricted(possible).table_log_evidence(evidence))
 
     def log_prob_at(self, rows: Codes, codes: Codes) -> Floats:
         if self.evidence is not None or self.possible is not None or (codes == NO_EVIDENCE).any():

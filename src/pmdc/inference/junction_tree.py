@@ -230,7 +230,7 @@ class JunctionTree:
                 ) from None
             if len(variants) > _MAX_VARIANTS:
                 variants.pop(next(iter(variants)))
-        return variants[key]
+        return variants[key] if self.normalised else variants[key].unnormalised()
 
     def unnormalised(self) -> JunctionTree:
         """Return the same tree for tables that need not add up to one; every answer is normalised all the same."""

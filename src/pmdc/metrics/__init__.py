@@ -13,7 +13,8 @@ All accept DataFrames, arrays or lists with states of any type, and ``sample_wei
 variable, even if it contains only 0 and 1: there is no special treatment of multilabel indicators. A row of weight zero
 is ignored.
 
-Missing cells of `y_true` (None, NaN, NA, NaT) are ignored; predictions must be complete.
+Missing cells of `y_true` (None, NaN, NA, NaT) are ignored, and so are sets of possible states (weak labels): they count
+as missing. Predictions must be complete.
 
 - `hamming_loss`, `marginal_log_loss` and `brier_score` are weighted means over all known cells; `reliability` has the
   predictions of all known cells.

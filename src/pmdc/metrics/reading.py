@@ -12,10 +12,17 @@ from pmdc._support.arrays import Array, Floats
 from pmdc._support.checks import shorten
 from pmdc.table.columns import Column, as_objects, is_missing, read_columns
 from pmdc.table.rows import read_weights
+from pmdc.table.weak_labels import refuse_sets, take_sets
 
 
 def read_outcomes(data: Any, argument: str, allow_missing: bool = False) -> list[Column]:
-    """Return the class variables of a table, a series, or a one-dimensional array or list."""
+    """Return the class variables of a table, a series, or a one-dimensional array or list.
+
+    With `allow_missing`, a set of possible states is missing.
+    """
+    data, cells = take_sets(data)
+    if cells and not allow_missing:
+        refuse_sets(cells, frame_names(data) or [f"y{k}" for k in range(1 + cells[0].column)], argument)
     series = nw.from_native(data, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         data = series.to_frame().to_native()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +54,7 @@ def named_graph(
     chosen: Sequence[Family],
     strengths: Sequence[dict[int, float]],
     either_way: Collection[tuple[int, int]],
+    counted: Sequence[Mapping[int, float]],
     names: Sequence[str],
 ) -> networkx.DiGraph:
     """Return the graph of the class variables and their parents, with the attributes of arcs (see `GBNC`)."""
@@ -70,4 +71,8 @@ def named_graph(
             graph.add_edge(names[parent], names[child], conditioning=how, determined=determined)
             if parent in strengths[child]:
                 graph.edges[names[parent], names[child]]["strength"] = strengths[child][parent]
+            if parent in counted[child]:
+                graph.edges[names[parent], names[child]]["n_rows"] = counted[child][parent]
+        if child in counted[child]:
+            graph.nodes[names[child]]["n_rows"] = counted[child][child]
     return graph

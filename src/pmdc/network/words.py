@@ -32,7 +32,7 @@ class Arc(NamedTuple):
     Attributes
     ----------
     strength : float or None
-        Nats a row that are lost without the arc; None if not known.
+        Nats a row that are lost without the arc, over the rows that count in it; None if not known.
     determined : bool
         Whether the data determine its direction.
     """
@@ -60,8 +60,8 @@ def arcs(graph: networkx.DiGraph, child: str, n_rows: float | None) -> list[Arc]
     """Return the arcs into a class variable, class variables first, then the strongest first."""
     found = []
     for parent, _, data in graph.in_edges(child, data=True):
-        total = data.get("strength")
-        strength = None if total is None or n_rows is None else total / n_rows
+        total, counted = data.get("strength"), data.get("n_rows", n_rows)
+        strength = None if total is None or counted is None else total / counted
         way = data.get("conditioning", "")
         found.append(Arc(parent, child, strength, way, way != "block" and data.get("determined", True), data))
     return sorted(found, key=lambda arc: (_is_feature(graph, arc), -arc.attributes.get("strength", math.inf)))
@@ -153,6 +153,8 @@ def describe_structure(model: Any) -> str:
         score += f", {structure.score / n_rows:.3f} a row"
         if hasattr(model, "em_"):  # the score counts completed states, which are more probable than true ones
             score += " (of the completed rows)"
+        elif any("n_rows" in about for _, about in model.graph_.nodes(data=True)):  # no score of whole outcomes
+            score += " (of the known states)"
         elif is_held_out(model.criterion):
             likely = math.exp(structure.score / n_rows)
             score += f" (the true outcome of a row not seen in training has probability {likely:.2g}, geometric mean)"
@@ -163,9 +165,10 @@ def reading(arc: Arc, criterion: Any) -> str:
     """Return what the strength of an arc means."""
     assert arc.times is not None
     after = "" if is_held_out(criterion) else ", after the penalty for more parameters"
+    counted = f"the {arc.attributes['n_rows']:g} rows that count" if "n_rows" in arc.attributes else "rows"
     return (
         f"knowing {arc.parent} makes the true state of {arc.child} {arc.times:.2f} times as likely (geometric mean "
-        f"over rows; beyond the features and the other parents{after})"
+        f"over {counted}; beyond the features and the other parents{after})"
     )
 
 

@@ -11,9 +11,9 @@ methods for their own pictures:
 
 from pmdc.report.calibration import plot_calibration
 from pmdc.report.consensus import consensus_graph, resample_graph
+from pmdc.report.features import feature_graph
 from pmdc.report.files import write_graph
 from pmdc.report.graph import draw_graph
-from pmdc.report.importance import feature_graph
 from pmdc.report.page.document import write_report
 
 __all__ = [

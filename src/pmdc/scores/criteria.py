@@ -36,7 +36,7 @@ class Size(NamedTuple):
     input_states : sequence of int
         The numbers of states of the parents that are inputs.
     n_rows : float
-        The sum of the weights of the rows.
+        The sum of the weights of the rows in which the class variable is known; of its states with `cell_weight`.
     n_parameters : int or None
         The free parameters of one local model; None if they are not known before it is fitted.
     """
@@ -74,7 +74,7 @@ def aic_penalty(size: Size) -> float:
 def bic_penalty(size: Size) -> float:
     """``"bic"``: the paper's penalty, 1/2 ln N for each probability; coefficients of features are not counted.
 
-    N is the sum of the weights. The penalty is at least 0.
+    N is the sum of the weights (`Size.n_rows`). The penalty is at least 0.
     """
     return _half_log(size.n_rows) * size.n_probabilities
 

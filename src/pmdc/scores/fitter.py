@@ -112,6 +112,11 @@ class Fitter:
         own = self.learners[child].sample_weight
         return 1.0 if own is self.sample_weight else own / self.sample_weight
 
+    def weight(self, child: int, *parents: int) -> float:
+        """Return the weight of the states of a class variable in the rows in which it and these parents are known."""
+        known = (self.codes[:, [child, *parents]] >= 0).all(axis=1)
+        return float(self.learners[child].sample_weight[known].sum())
+
     def local(self, child: int, family: Family, learner: LocalLearner | None = None) -> LocalFit:
         """Return the data of a family and its learner, by default the one with the chosen C."""
         learner = self.learner_of(child, family) if learner is None else learner

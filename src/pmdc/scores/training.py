@@ -64,5 +64,4 @@ def _scale(fitter: Fitter, child: int, local: LocalFit) -> float:
     """
     if not fitter.has_gaps:
         return 1.0
-    known = fitter.codes[:, child] >= 0
-    return float(fitter.learners[child].sample_weight[known].sum() / local.learner.sample_weight.sum())
+    return fitter.weight(child) / float(local.learner.sample_weight.sum())

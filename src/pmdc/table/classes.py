@@ -32,6 +32,9 @@ from pmdc.table.columns import (
 from pmdc.table.features import FeatureTable
 from pmdc.table.weak_labels import WeakCell, check_sets, possible_states, refuse_sets, show_set, take_sets
 
+_REMEDY = "drop those rows or make 'missing' a state of its own. (GBNC learns from them with missing_labels='em'.)"
+"""What to do about missing states in `fit`."""
+
 
 class ClassTable:
     """The class variables seen in `fit`: their names and states, and the container they came in.
@@ -107,7 +110,7 @@ class ClassTable:
         if there are no sets; it is None if no class variable has any. Without ``missing="mark"`` sets are an error.
         """
         Y, cells = take_sets(Y)
-        columns, one_dimensional = _read_classes(Y, owner, missing == "mark" or bool(cells))
+        columns, one_dimensional = _read_classes(Y, owner, allow_missing=True)
         if kept is not None and len(kept) != len(columns[0].values):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
@@ -116,8 +119,9 @@ class ClassTable:
         names = [column.name for column in columns]
         check_sets(cells, names)
         if missing == "raise":
-            refuse_sets(cells, names, owner)
+            refuse_sets(cells, names, "Y", " GBNC learns from sets (missing_labels='em').")
         for column in columns:
+            refuse_missing(column, "Y", missing == "mark", _REMEDY)
             _refuse_continuous(column)
         cells = [cell for cell in cells if kept is None or kept[cell.row]]
         states = [
@@ -140,9 +144,12 @@ class ClassTable:
     ) -> Codes:
         """Return the codes of a table of class variables, shape (n, K).
 
-        A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value is an
-        error, or gets code -2 with ``missing="mark"``.
+        A state that was not seen in `fit` is an error, or gets code -1 with ``unknown="mark"``. A missing value or a
+        set of possible states is an error, or gets code -2 with ``missing="mark"``.
         """
+        Y, cells = self._take_sets(Y)
+        if missing == "raise":
+            refuse_sets(cells, self.names, "Y")
         columns = self.columns(Y, allow_missing=missing == "mark")
         codes = _encode_columns(columns, self.states, missing)
         if unknown == "raise" and (codes == UNKNOWN).any():
@@ -161,22 +168,18 @@ class ClassTable:
         The second result is as the third of `fit_weak`. A set without any known state is an error, or treated as
         missing with ``unknown="mark"``.
         """
-        Y, cells = take_sets(Y)
+        Y, cells = self._take_sets(Y)
         codes = self.encode(Y, unknown, "mark")
-        place = {column: k for k, column in enumerate(self._order(Y))}
-        cells = [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
         check_sets(cells, self.names)
         listed = [set(states.tolist()) for states in self.states]
-        strange = [cell for cell in cells if not cell.states & listed[cell.column]]
-        if unknown == "mark":
-            cells = [cell for cell in cells if cell not in strange]
-        else:
-            for row, k, states in strange:
-                raise ValueError(
-                    f"Y, column {self.names[k]!r}, row {row}: none of {show_set(states)} is among the states "
-                    f"{shorten([str(s) for s in self.states[k]])}."
-                )
-        return codes, possible_states(cells, self.states, codes)
+        known = [cell for cell in cells if cell.states & listed[cell.column]]
+        if unknown == "raise" and len(known) < len(cells):
+            row, k, states = next(cell for cell in cells if not cell.states & listed[cell.column])
+            raise ValueError(
+                f"Y, column {self.names[k]!r}, row {row}: none of {show_set(states)} is among the states "
+                f"{shorten([str(s) for s in self.states[k]])}."
+            )
+        return codes, possible_states(known, self.states, codes)
 
     def unknown_states(self, Y: Any) -> dict[str, list[Any]]:
         """Return, by class variable, the states in a table that were not seen in `fit`."""
@@ -194,6 +197,12 @@ class ClassTable:
                 f"{shorten(self.names)}."
             )
         return [columns[i] for i in self._order(Y)]
+
+    def _take_sets(self, Y: Any) -> tuple[Any, list[WeakCell]]:
+        """Return a table without its sets of states, and these, whose columns are the class variables."""
+        Y, cells = take_sets(Y)
+        place = {column: k for k, column in enumerate(self._order(Y))} if cells else {}
+        return Y, [WeakCell(row, place[column], states) for row, column, states in cells if column in place]
 
     def _order(self, Y: Any) -> list[int]:
         """Return the positions of the class variables: matched by name in a DataFrame, by position in an array."""

@@ -136,6 +136,8 @@ def series_column(series: nw.Series[Any], name: str, argument: str) -> Column:
         if kind in ("fiub" if argument == "X" else "fiubmM"):
             return Column(name, native.to_numpy(), "continuous" if kind in "fiu" else "discrete")
     dtype = series.dtype
+    if argument != "X" and dtype.is_integer() and series.null_count():  # as floats, states above 2**53 would merge
+        return object_column(name, as_objects(series.to_list()), argument)
     if dtype.is_numeric() and (argument == "X" or dtype != nw.Decimal):
         exact = dtype != nw.Decimal and not series.null_count()  # as floats, nulls are NaN
         return Column(name, (series if exact else series.cast(nw.Float64)).to_numpy(), "continuous")
@@ -226,6 +228,11 @@ def unmask(data: Any) -> Any:
 def as_objects(values: Sequence[Any]) -> Array:
     """Return an object array of exactly these values (numpy would unpack tuples)."""
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def as_plain_objects(values: Array) -> Array:
+    """Return values as objects of Python's own types; dates and durations stay numpy's, which keep nanoseconds."""
+    return as_objects(list(values) if values.dtype.kind in "mM" else values.tolist())
 
 
 def show(value: Any) -> str:
@@ -324,7 +331,8 @@ def is_missing(values: Array, factors: Factors | None = None) -> npt.NDArray[np.
     return np.zeros(len(values), dtype=bool)
 
 
-def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -> None:
+def refuse_missing(column: Column, argument: str, allow_missing: bool = False, remedy: str = "") -> None:
+    """Raise an error for infinite values and, unless they are allowed, for missing ones; `remedy` is for the latter."""
     values = column.values
     if values.dtype.kind not in "fmMO" or (values.dtype.kind == "f" and np.isfinite(values).all()):
         return
@@ -338,15 +346,11 @@ def refuse_missing(column: Column, argument: str, allow_missing: bool = False) -
         return
     missing = column.missing
     if missing.any():
+        fill = "fill them (for example with sklearn.impute.SimpleImputer) or drop those rows."
         raise ValueError(
             f"Input {argument} contains NaN: column {column.name!r} has {int(missing.sum())} missing value(s), "
             f"the first in row {int(np.flatnonzero(missing)[0])}. They are not supported here: "
-            + (
-                "fill them (for example with sklearn.impute.SimpleImputer) or drop those rows."
-                if argument == "X"
-                else "drop those rows or make 'missing' a state of its own. (GBNC learns from them with "
-                "missing_labels='em'.)"
-            )
+            + (remedy or (fill if argument == "X" else "use complete rows."))
         )
 
 
@@ -384,6 +388,5 @@ def observed_levels(column: Column, kept: npt.NDArray[np.bool_] | None = None) -
 def encode_values(values: Array, states: Array, factors: Factors | None = None) -> Codes:
     """Return the index of each value among the states; -1 where it is none of them."""
     levels, codes = factors or factorise(values)
-    listed = list(states) if states.dtype.kind in "mM" else states.tolist()  # numpy's dates keep nanoseconds
-    index = {state: i for i, state in enumerate(listed)}
+    index = {state: i for i, state in enumerate(as_plain_objects(states))}
     return np.array([index.get(level, UNKNOWN) for level in levels], dtype=np.int64)[codes]

@@ -135,6 +135,10 @@ class FeatureTable:
         further = (j in self.grouped) + (j in self.filling.states)
         return self.states[j][: len(self.states[j]) - further]
 
+    def missing_code(self, j: int) -> int:
+        """Return the code of a missing value of a discrete feature."""
+        return len(self.states[j]) - 1 if j in self.filling.states else UNKNOWN
+
     @property
     def gaps(self) -> dict[str, int]:
         """The columns that had missing values in the training rows, and how many."""
@@ -208,7 +212,7 @@ class FeatureTable:
             else:
                 discrete[:, j] = np.where(self.observed[j][codes], codes, UNKNOWN)
             if columns[i].missing.any():
-                discrete[columns[i].missing, j] = len(self.states[j]) - 1 if j in self.filling.states else UNKNOWN
+                discrete[columns[i].missing, j] = self.missing_code(j)
         return self.complete(continuous, discrete)
 
     def complete(self, numbers: Floats, discrete: Codes) -> Features:

@@ -34,12 +34,12 @@ def take_sets(Y: Any) -> tuple[Any, list[WeakCell]]:
     series = nw.from_native(Y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         old = series.to_list() if series.dtype == nw.Object else []
-        values, cells = _from_column(old, 0)
+        values, cells = column_sets(old, 0)
         return (Y, []) if values is old else (_new_series(Y, series, values), cells)
     if isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim in (1, 2):
         matrix, cells = Y.reshape(len(Y), -1).copy(), []
         for k, column in enumerate(Y.reshape(len(Y), -1).T):
-            values, own = _from_column(column.tolist(), k)
+            values, own = column_sets(column.tolist(), k)
             matrix[:, k] = as_objects(values)
             cells += own
         return matrix.reshape(Y.shape), cells
@@ -53,7 +53,7 @@ def _from_frame(Y: Any, frame: nw.DataFrame[Any]) -> tuple[Any, list[WeakCell]]:
     for k, series in enumerate(frame.iter_columns()):
         if series.dtype == nw.Object or (series.implementation.is_pandas_like() and series.to_native().dtype == object):
             old = series.to_list()
-            values, own = _from_column(old, k)
+            values, own = column_sets(old, k)
             if values is not old:
                 changed[series.name] = _new_series(series.to_native(), series, values)
                 cells += own
@@ -72,16 +72,16 @@ def _new_series(native: Any, series: nw.Series[Any], values: list[Any]) -> Any:
 
 def _from_list(Y: Sequence[Any]) -> tuple[Any, list[WeakCell]]:
     if not any(isinstance(row, (list, tuple)) for row in Y):
-        return _from_column(list(Y), 0)
+        return column_sets(list(Y), 0)
     rows, cells = [], []
     for number, row in enumerate(Y):
-        values, own = _from_column(list(row), 0) if isinstance(row, (list, tuple)) else (row, [])
+        values, own = column_sets(list(row), 0) if isinstance(row, (list, tuple)) else (row, [])
         cells += [WeakCell(number, cell.row, cell.states) for cell in own]
         rows.append(values)
     return rows, cells
 
 
-def _from_column(values: list[Any], k: int) -> tuple[list[Any], list[WeakCell]]:
+def column_sets(values: list[Any], k: int) -> tuple[list[Any], list[WeakCell]]:
     """Return the values of a column with sets taken out, the same list if there are none, and the sets."""
     kinds = set(map(type, values))
     if not any(issubclass(kind, (set, frozenset)) for kind in kinds):
@@ -95,10 +95,10 @@ def _from_column(values: list[Any], k: int) -> tuple[list[Any], list[WeakCell]]:
     return out, cells
 
 
-def check_sets(cells: Iterable[WeakCell], names: Sequence[str]) -> None:
+def check_sets(cells: Iterable[WeakCell], names: Sequence[str], argument: str = "Y") -> None:
     """Raise an error for sets that are empty or contain a missing value."""
     for row, column, states in cells:
-        where = f"Y, column {names[column]!r}, row {row}"
+        where = f"{argument}, column {names[column]!r}, row {row}"
         if not states:
             raise ValueError(
                 f"{where} is an empty set: no state is possible there. Give the possible states, or None if nothing "
@@ -108,13 +108,13 @@ def check_sets(cells: Iterable[WeakCell], names: Sequence[str]) -> None:
             raise ValueError(f"{where} is {show_set(states)}, which contains a missing value: leave it out.")
 
 
-def refuse_sets(cells: Sequence[WeakCell], names: Sequence[str], owner: str) -> None:
-    """Raise an error for sets of states where single states are needed."""
+def refuse_sets(cells: Sequence[WeakCell], names: Sequence[str], argument: str, remedy: str = "") -> None:
+    """Raise an error for sets of states where single states are needed; `remedy` says what else can be done."""
     if cells:
         row, column, states = cells[0]
         raise ValueError(
-            f"Y, column {names[column]!r}, row {row} is a set of possible states, {show_set(states)}, but {owner} "
-            "needs single states: give one state, or leave the row out. GBNC learns from sets (missing_labels='em')."
+            f"{argument}, column {names[column]!r}, row {row} is a set of possible states, {show_set(states)}, but "
+            f"single states are needed here: give one state, or leave the row out.{remedy}"
         )
 
 

@@ -21,7 +21,7 @@ _STATES, _VALUES = 6, 3
 """States and values that are listed."""
 _NAME = 400
 _BINS = 12
-_NONE = "–"
+NONE = "–"
 
 
 def share(part: float, whole: float) -> str:
@@ -76,7 +76,7 @@ def _without_empty(
     caption: str, columns: dict[str, list[Content]], empty: Sequence[str], numbers: Sequence[str] = ()
 ) -> Element:
     """Return a table without those of the columns named `empty` in which nothing is counted."""
-    kept = {name: cells for name, cells in columns.items() if name not in empty or any(cell != _NONE for cell in cells)}
+    kept = {name: cells for name, cells in columns.items() if name not in empty or any(cell != NONE for cell in cells)}
     none = [name for name in empty if name not in kept]
     caption += f" ({', '.join(f'none {name}' for name in none)})" * bool(none)
     return long_table(caption, list(kept), list(zip(*kept.values(), strict=True)), [*numbers, *empty])
@@ -103,7 +103,7 @@ def _listed(values: Sequence[tuple[Any, int]], total: int) -> list[str | Element
 
 
 def count(number: int) -> str:
-    return f"{number:,}" if number else _NONE
+    return f"{number:,}" if number else NONE
 
 
 def _features(found: Findings) -> Element:

@@ -15,7 +15,7 @@ from pmdc._support.progress import tell_phase, tell_step
 from pmdc.completion import SuspiciousCells, improbable_cells
 from pmdc.evaluation.held_out import HeldOut, evaluate
 from pmdc.evaluation.losses import LossReport, report_losses
-from pmdc.report.importance import FeatureImportance
+from pmdc.explain import Importance, importance
 from pmdc.table.columns import UNKNOWN, Column, read_columns
 from pmdc.table.frequencies import Frequencies
 
@@ -100,7 +100,7 @@ class Findings:
     columns: list[Column]
     held_out: HeldOut
     losses: LossReport
-    importance: FeatureImportance | str
+    importance: Importance | str
     hardest: Codes
     """The rows of the highest joint log-loss that is finite."""
     n_impossible: int
@@ -122,7 +122,7 @@ def measure(model: Any, rows: Rows, n_rows: int, random_state: Any) -> Findings:
     held_out = evaluate(model, rows.X, rows.Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about values that the first prediction has told of
-        importance = _importance(model, rows, held_out, random)
+        measured = _importance(model, rows, held_out, random)
         sets = _prediction_sets(model, rows, held_out, random)
         doubtful = _doubtful(model, rows, held_out) if n_rows else None
     assert held_out.log_prob is not None
@@ -134,7 +134,7 @@ def measure(model: Any, rows: Rows, n_rows: int, random_state: Any) -> Findings:
         read_columns(rows.X, "X", type(model).__name__, allow_missing=True),
         held_out,
         report_losses(model, rows.X, rows.Y, held_out=held_out),
-        importance,
+        measured,
         hardest,
         int(np.isneginf(held_out.log_prob).sum()),
         doubtful,
@@ -148,20 +148,13 @@ def _complete(held_out: HeldOut) -> Codes:
     return np.flatnonzero((held_out.truth >= 0).all(axis=1))
 
 
-def _importance(model: Any, rows: Rows, held_out: HeldOut, random: Any) -> FeatureImportance | str:
-    complete = _complete(held_out)
-    n_features = len(model.feature_table_.continuous) + len(model.feature_table_.discrete)
-    most = int(np.clip(_MAX_SHUFFLED // max(n_features, 1), _MIN_ROWS, _MAX_ROWS))
-    if len(complete) < 2:
-        return "Not measured: it takes at least 2 rows of which all states are known to the model."
-    tell_phase("shuffling features")
-    chosen = complete if len(complete) <= most else np.sort(random.choice(complete, most, replace=False))
-    X, Y = rows.take(chosen)
-    try:
-        n_repeats = _REPEATS if n_features <= _FEW_FEATURES else 1
-        return model.feature_importance(X, Y, n_repeats=n_repeats, max_rows=None, random_state=random)
-    except TypeError as error:  # no conditional tables, as in a chain
-        return f"Not measured: {error}"
+def _importance(model: Any, rows: Rows, held_out: HeldOut, random: Any) -> Importance | str:
+    n_features = len(model.feature_table_.names)
+    if np.count_nonzero((held_out.truth >= 0).any(axis=1)) < 2:
+        return "Not measured: it takes at least 2 rows with states that the model knows."
+    most = int(np.clip(_MAX_SHUFFLED // n_features, _MIN_ROWS, _MAX_ROWS))
+    n_repeats = _REPEATS if n_features <= _FEW_FEATURES else 1
+    return importance(model, rows.X, rows.Y, n_repeats=n_repeats, max_rows=most, random_state=random)
 
 
 def _prediction_sets(model: Any, rows: Rows, held_out: HeldOut, random: Any) -> Sets | str:

@@ -22,14 +22,17 @@ from pmdc.evaluation.wording import (
     rivals,
     verdict,
 )
+from pmdc.explain import Importance
 from pmdc.network.words import CONDITIONINGS, EITHER_WAY, Arc, arcs, n_rows_of, reading
-from pmdc.report.page.data import long_table, share
-from pmdc.report.page.elements import Content, E, bar, named, names, note, paragraph, section, sentence, table
+from pmdc.report.page.data import NONE, long_table, share
+from pmdc.report.page.elements import Content, E, bar, named, note, paragraph, section, sentence, table
 from pmdc.report.page.findings import MAX_OUTCOMES, Findings, Sets, SetSizes
 from pmdc.report.page.pictures import calibration_picture, graph_picture
 from pmdc.report.selection import MAX_ARCS, strongest_arcs
 
 _TOP_FEATURES = 5
+_ADDED = "log-loss added, nats a row"
+_NOW = "on these rows"
 _UNSEEN = (
     "All numbers are about rows that the model should not have seen in training. It cannot tell whether it has; on "
     "training rows they would be too optimistic."
@@ -112,27 +115,38 @@ def graph_section(found: Findings) -> Element | None:
 
 
 def _arcs(found: Findings, graph: Any, every: Sequence[Arc]) -> Element:
-    drawn = strongest_arcs(graph, MAX_ARCS).graph
+    n_drawn = strongest_arcs(graph, MAX_ARCS).graph.number_of_edges()
     shown = sorted(every, key=lambda arc: -(arc.strength if arc.strength is not None else math.inf))
     strongest = max((arc.strength for arc in every if arc.strength is not None), default=0.0) or 1.0
-    lines: list[list[Content]] = []
-    for arc in shown:
-        known = arc.strength is not None
-        lines.append(
-            [
-                named(arc.child),
-                [named(arc.parent), "" if arc.determined else " (either way)"],
-                f"{arc.times:.2f}" if arc.times is not None else "–",
-                [f"{arc.strength:.3f} ", bar(arc.strength / strongest)]
-                if arc.strength is not None and known
-                else "required",
-                arc.conditioning,
-            ]
-        )
-    left = len(every) - drawn.number_of_edges()
-    caption = "Arcs, the strongest first" + f" (the picture has {drawn.number_of_edges()} of {len(every)})" * bool(left)
-    headings = ["class variable", "depends on", "times as likely", "nats a row", "enters as"]
-    return long_table(caption, headings, lines, numbers=["times as likely", "nats a row"])
+    columns: dict[str, list[Content]] = {
+        "class variable": [named(arc.child) for arc in shown],
+        "depends on": [[named(arc.parent), "" if arc.determined else " (either way)"] for arc in shown],
+        "times as likely": [NONE if arc.times is None else f"{arc.times:.2f}" for arc in shown],
+        "nats a row": [
+            "required" if arc.strength is None else [f"{arc.strength:.3f} ", bar(arc.strength / strongest)]
+            for arc in shown
+        ],
+    }
+    now = _arcs_now(found)
+    if now:
+        columns[_NOW] = [now.get((arc.parent, arc.child), NONE) for arc in shown]
+    caption = "Arcs, the strongest first" + f" (the picture has {n_drawn} of {len(every)})" * (n_drawn < len(every))
+    return long_table(
+        caption, list(columns), list(zip(*columns.values(), strict=True)), ["times as likely", "nats a row", _NOW]
+    )
+
+
+def _arcs_now(found: Findings) -> dict[tuple[str, str], str]:
+    """Return what is added to the log-loss on the rows of the report if the states of a parent are shuffled."""
+    measured = found.importance
+    if isinstance(measured, str):
+        return {}
+    numbers = zip(measured.arcs.importances_mean.tolist(), measured.arcs.standard_error.tolist(), strict=True)
+    return {
+        arc: _with_error(mean, error)
+        for arc, (mean, error) in zip(measured.arc_names, numbers, strict=True)
+        if math.isfinite(mean)
+    }
 
 
 def _explained(found: Findings, shown: Sequence[Arc]) -> list[Element]:
@@ -144,6 +158,11 @@ def _explained(found: Findings, shown: Sequence[Arc]) -> list[Element]:
         lines.append(
             f"Times as likely: {reading(max(known, key=lambda arc: arc.times or 0.0), criterion)}. Nats: its logarithm "
             "(arc strength)."
+        )
+    if _arcs_now(found):
+        lines.append(
+            "On these rows: the nats that are added to the log-loss of the class variable if the states of the parent "
+            "are shuffled. A model learned without the arc would make up for some of it, so the strength is smaller."
         )
     used = {arc.conditioning for arc in shown}
     lines += [f"{way.capitalize()}: {words}." for way, words in CONDITIONINGS.items() if way in used]
@@ -242,43 +261,54 @@ def calibration_section(found: Findings) -> Element:
 
 
 def importance_section(found: Findings) -> Element:
-    """Return the features that matter most for each class variable."""
-    title, importance = "Which features matter", found.importance
-    if isinstance(importance, str):
-        return section("importance", title, paragraph(importance))
-    top = importance.top(_TOP_FEATURES)
-    largest = max((increase for some in top.values() for increase in some.values()), default=1.0)
-    each = [
-        (increase, importance.standard_error[importance.feature_names.index(feature), k], name, feature)
-        for k, name in enumerate(importance.class_names)
-        for feature, increase in top[name].items()
-    ]
-    lines: list[list[Content]] = [
-        [named(feature), named(name), _with_error(increase, error), bar(increase / largest)]
-        for increase, error, name, feature in sorted(each, key=lambda one: -one[0])
-    ]
-    none = [name for name in importance.class_names if not top[name]]
+    """Return the features that matter most, for all class variables together and for each of them."""
+    title, measured = "Which features matter", found.importance
+    if isinstance(measured, str):
+        return section("importance", title, paragraph(measured))
     return section(
         "importance",
         title,
         paragraph(
-            f"The values of one feature at a time were shuffled among {importance.n_rows:,} rows. The more log-loss "
-            "this adds, the more the class variable depends on the feature, given its parents in the graph. Features "
-            "that carry the same information share their importance."
+            f"The values of one feature at a time were shuffled among {measured.n_rows:,} rows. The more log-loss this "
+            "adds, the more the predictions depend on the feature. Features that carry the same information share "
+            "their importance."
         ),
-        long_table(
-            f"At most {_TOP_FEATURES} features for each class variable, those whose importance is more than chance; "
-            "the largest first",
-            ["feature", "matters for", "log-loss added, nats a row", "compared"],
-            lines,
-            numbers=["log-loss added, nats a row"],
-        )
-        if lines
-        else None,
-        paragraph("No feature by more than chance: ", *names(none[:20]), " and others" * (len(none) > 20), ".")
-        if none
-        else None,
+        E("div", _overall(measured), _by_variable(measured), class_="pair"),
+        note("Features whose importance cannot be told from chance are not listed (false discovery rate 5 %)."),
     )
+
+
+def _overall(measured: Importance) -> Element:
+    """Return a table of the features that matter for the joint distribution."""
+    mean, error = measured.overall.importances_mean, measured.overall.standard_error
+    clear = measured.overall.clear()
+    order = [j for j in np.argsort(-mean, kind="stable").tolist() if clear[j]]
+    if not order:
+        return paragraph("No feature matters for all class variables together by more than chance.")
+    lines: list[list[Content]] = [
+        [named(measured.feature_names[j]), _with_error(mean[j], error[j]), bar(mean[j] / mean[order[0]])] for j in order
+    ]
+    caption = f"All class variables together: {len(order)} of {len(mean)} features"
+    return long_table(caption, ["feature", _ADDED, "compared"], lines, [_ADDED])
+
+
+def _by_variable(measured: Importance) -> Element:
+    """Return a table of the features that matter most for each class variable."""
+    top, errors = measured.top(_TOP_FEATURES), measured.by_variable.standard_error
+    each = [
+        (increase, float(errors[measured.feature_names.index(feature), k]), name, feature)
+        for k, name in enumerate(measured.class_names)
+        for feature, increase in top[name].items()
+    ]
+    if not each:
+        return paragraph("No feature matters for a single class variable by more than chance.")
+    each.sort(key=lambda one: -one[0])
+    lines: list[list[Content]] = [
+        [named(feature), named(name), _with_error(increase, error), bar(increase / each[0][0])]
+        for increase, error, name, feature in each
+    ]
+    caption = f"Each class variable: at most {_TOP_FEATURES} features"
+    return long_table(caption, ["feature", "matters for", _ADDED, "compared"], lines, [_ADDED])
 
 
 def _with_error(value: float, error: float) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.metrics import joint_log_loss
+from pmdc.explain import importance
 from pmdc.report import draw_graph, feature_graph, write_graph
 
 
@@ -52,15 +52,15 @@ def test_direct_effects_are_found_and_nothing_else(fitted):
     assert list(alone.feature_importance(*table(seed=1)).top(1)["copy"]) == ["width"]
 
 
-def test_increases_add_up_to_those_of_the_joint_log_loss(fitted):
+def test_it_is_the_importance_given_the_parents(fitted):
     X, Y = table(300, seed=1)
-    importance = fitted.feature_importance(X, Y, n_repeats=1, random_state=5)
-    random = np.random.RandomState(5)
-    before = joint_log_loss(Y, fitted.predict_joint(X))
-    for j, name in enumerate(importance.feature_names):
-        shuffled = X.assign(**{name: X[name].to_numpy()[random.permutation(len(X))]})
-        after = joint_log_loss(Y, fitted.predict_joint(shuffled))
-        assert importance.increase[j].sum() == pytest.approx(after - before)
+    options = {"n_repeats": 2, "max_rows": 100, "random_state": 4}
+    one, other = fitted.feature_importance(X, Y, **options), importance(fitted, X, Y, given_parents=True, **options)
+    np.testing.assert_array_equal(one.by_variable.importances, other.by_variable.importances)
+    assert (one.loss, one.given_parents, one.n_rows) == ("log", True, 100)
+    data = make_network(60, n_class_variables=2, random_state=0)
+    with pytest.raises(TypeError, match="ClassPowerset"):
+        feature_graph(ClassPowerset().fit(data.X, data.Y), data.X, data.Y)
 
 
 def test_noise_is_not_drawn():
@@ -72,25 +72,6 @@ def test_noise_is_not_drawn():
     graph = feature_graph(model, X[200:], Y[200:])
     assert list(graph) == list(model.to_networkx())
     assert graph.graph["note"].endswith("by 200 rows: none.")
-
-
-def test_rows_are_limited_and_drawn_with_a_seed(fitted):
-    X, Y = table(300, seed=1)
-    first, same, other = (
-        fitted.feature_importance(X, Y, max_rows=100, n_repeats=1, random_state=seed) for seed in (0, 0, 1)
-    )
-    assert first.n_rows == 100
-    np.testing.assert_array_equal(first.increase, same.increase)
-    assert not np.array_equal(first.increase, other.increase)
-    assert fitted.feature_importance(X, Y, max_rows=None).n_rows == 300
-
-
-def test_rows_with_unknown_states_are_left_out(fitted):
-    X, Y = table(300, seed=1)
-    Y.loc[:9, "copy"] = "perhaps"
-    assert fitted.feature_importance(X, Y).n_rows == 290
-    with pytest.raises(ValueError, match=r"Y has 0 row\(s\)"):
-        fitted.feature_importance(X, Y.assign(size="huge"))
 
 
 def test_they_are_drawn_and_the_graph_of_the_model_stays(fitted):
@@ -156,12 +137,6 @@ def test_what_is_wrong_is_said(fitted):
         fitted.plot(X=X, Y=Y)
     with pytest.raises(ValueError, match="features=-1"):
         feature_graph(fitted, X, Y, features=-1)
-    with pytest.raises(ValueError, match="n_repeats=0"):
-        fitted.feature_importance(X, Y, n_repeats=0)
-    with pytest.raises(ValueError, match="max_rows=1"):
-        fitted.feature_importance(X, Y, max_rows=1)
-    with pytest.raises(ValueError, match="X has 60 rows, Y has 10"):
-        fitted.feature_importance(X, Y[:10])
     data = make_network(60, n_class_variables=2, random_state=0)
     for other in (ClassifierChain(), ClassPowerset()):
         with pytest.raises(TypeError, match=type(other).__name__):
