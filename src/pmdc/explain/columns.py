@@ -60,6 +60,20 @@ class FeatureColumns:
         discrete[:, categories] = source.raw.discrete[:, categories]
         return FeatureColumns(self.table, Features(continuous, discrete))
 
+    def mix(self, other: FeatureColumns, chosen: Marks) -> FeatureColumns:
+        """Return the batch with the values of another batch in the chosen cells, shape (n, number of columns)."""
+        continuous = np.where(chosen[:, self.table.continuous], other.raw.continuous, self.raw.continuous)
+        discrete = np.where(chosen[:, self.table.discrete], other.raw.discrete, self.raw.discrete)
+        return FeatureColumns(self.table, Features(continuous, discrete))
+
+    def distinct(self) -> tuple[FeatureColumns, Codes]:
+        """Return the rows that differ, and for each row which of them it is."""
+        numbers = np.ascontiguousarray(self.raw.continuous, dtype=np.float64).view(np.int64)
+        cells = np.ascontiguousarray(np.hstack([numbers, self.raw.discrete]))
+        keys = cells.view([("", np.int64)] * cells.shape[1])[:, 0] if cells.shape[1] else np.zeros(len(self))
+        _, first, where = np.unique(keys, return_index=True, return_inverse=True)
+        return self.rows(first), where.ravel()
+
     def shuffle(self, column: int, order: Codes) -> FeatureColumns:
         """Return the batch with the values of one column in another order."""
         return self.replace(column, self.rows(order))

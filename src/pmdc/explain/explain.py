@@ -16,7 +16,6 @@ Beyond the paper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +25,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from pmdc._support.arrays import Codes, Floats, Marks
 from pmdc._support.checks import check_choice, check_count, shorten
+from pmdc.explain.columns import FeatureColumns
 from pmdc.explain.explanation import Contribution, Explanation
 from pmdc.explain.path import Change, Endpoint, change_of_log_odds
 from pmdc.explain.shapley import Shapley, shapley_values
 from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, read_evidence, variable_number
 from pmdc.table.columns import UNKNOWN, as_objects, encode_values, read_columns
-from pmdc.table.features import Features
 
 BY = ("features", "experts")
 """What the direct contribution of x can be divided among."""
@@ -122,7 +121,7 @@ def explain_row(
     if n_rows > max_background:
         chosen = np.sort(random.choice(n_rows, max_background, replace=False))
     known = question.read_given("given", given)
-    return question.answer(_Table(model, X, row, chosen), None, known, random)
+    return question.answer(_Table(model, X, row, chosen), known, random)
 
 
 def explain_difference(
@@ -181,7 +180,7 @@ def explain_difference(
     both = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
     first, second = (question.read_given("given", one) for one in both)
     random = check_random_state(random_state)
-    return question.answer(_Table(model, X, pair[1], np.array(pair[:1])), first, second, random)
+    return question.answer(_Table(model, X, pair[1], np.array(pair[:1]), first), second, random)
 
 
 # Reading the question --------------------------------------------------------------------------------------------
@@ -203,42 +202,46 @@ def _check_experts(model: Any, k: int, variable: str, by: str) -> None:
 
 
 class _Table:
-    """The row to be explained and the background rows, as features and as a distribution."""
+    """The row to be explained and the background rows, whose features can be mixed.
 
-    def __init__(self, model: Any, X: Any, row: int, background: Codes):
-        table = model.feature_table_
-        self.model, self.background = model, background
-        features = model._read(_safe_indexing(X, [row, *background.tolist()])).with_nan()
-        self.one, self.others = features.rows(slice(0, 1)), features.rows(slice(1, None))
-        self.is_pair = len(background) == 1
-        self.columns = sorted({*table.continuous, *table.discrete})
-        self.names = [table.names[i] for i in self.columns]
-        self.values = self._shown(X, row)
-        self.before = self._shown(X, int(background[0]))
+    Attributes
+    ----------
+    names : list of str
+        The columns of X.
+    values : list
+        Their values in the row, or pairs of their values in two rows; None where they are missing.
+    first : array or None
+        The codes of the states that are known in the first of two rows; None for the average row.
+    one, others : FeatureColumns
+        The row, and the background rows.
+    """
 
-    def _shown(self, X: Any, row: int) -> list[Any]:
-        """Return the values of the features in a row, as given; None where they are missing."""
-        columns = read_columns(_safe_indexing(X, [row]), "X", type(self.model).__name__, allow_missing=True)
-        values = [None if columns[i].missing[0] else columns[i].values[0] for i in self.columns]
-        return [v.item() if isinstance(v, np.generic) and v.dtype.kind not in "mM" else v for v in values]
+    def __init__(self, model: Any, X: Any, row: int, background: Codes, first: Codes | None = None):
+        self.model, self.background, self.first = model, background, first
+        features = model._read(_safe_indexing(X, [row, *background.tolist()]))
+        columns = FeatureColumns.of(model.feature_table_, features)
+        self.one, self.others = columns.rows(np.zeros(1, dtype=np.int64)), columns.rows(np.arange(1, len(columns)))
+        self.names = model.feature_table_.names
+        self.values = _shown(model, X, row)
+        if first is not None:
+            self.values = list(zip(_shown(model, X, int(background[0])), self.values, strict=True))
+
+    def mixed(self, switched: Marks, rows: Codes) -> FeatureColumns:
+        """Return background rows in which some columns have the values of the row, as `shapley.Game` asks for."""
+        return self.others.rows(rows).mix(self.one, switched)
 
     def log_tables(self, switched: Marks, rows: Codes) -> list[Floats]:
-        """Return the conditional tables of background rows in which some features have the values of the row."""
-        features, where = _distinct(self.mixed(switched, rows))
-        parts = [part.log_tables for part in self.model._chunk_distributions(features, None)]
+        """Return the conditional tables of such rows."""
+        columns, where = self.mixed(switched, rows).distinct()
+        parts = [part.log_tables for part in self.model._chunk_distributions(columns.complete(), None)]
         return [np.concatenate(own)[where] for own in zip(*parts, strict=True)]
 
-    def mixed(self, switched: Marks, rows: Codes) -> Features:
-        table = self.model.feature_table_
-        place = {column: player for player, column in enumerate(self.columns)}
 
-        def mix(one: Any, others: Any, columns: Sequence[int]) -> Any:
-            return np.where(switched[:, [place[i] for i in columns]], one, others[rows])
-
-        return table.complete(
-            mix(self.one.continuous, self.others.continuous, table.continuous),
-            mix(self.one.discrete, self.others.discrete, table.discrete),
-        )
+def _shown(model: Any, X: Any, row: int) -> list[Any]:
+    """Return the values of a row as given; None where they are missing."""
+    columns = read_columns(_safe_indexing(X, [row]), "X", type(model).__name__, allow_missing=True)
+    values = [None if column.missing[0] else column.values[0] for column in columns]
+    return [v.item() if isinstance(v, np.generic) and v.dtype.kind not in "mM" else v for v in values]
 
 
 @dataclass(frozen=True)
@@ -285,98 +288,77 @@ class _Question:
             )
         return codes
 
-    def answer(self, table: _Table, first: Codes | None, second: Codes, random: np.random.RandomState) -> Explanation:
-        """Divide the log-odds; `first` is what is known at the start, None for the average row."""
-        n_players, n = len(table.columns), len(table.background)
-        joint = self.model._distribution(table.mixed(np.ones((1, n_players), dtype=bool), np.zeros(1, dtype=np.int64)))
+    def answer(self, table: _Table, known: Codes, random: np.random.RandomState) -> Explanation:
+        """Divide the log-odds, given these known states."""
+        n_players, n = len(table.names), len(table.background)
+        joint = self.model._distribution(table.one.complete())
         if not isinstance(joint, JointDistribution):
             raise TypeError(
                 f"model={type(self.model).__name__} has no conditional tables: give a GBNC or BinaryRelevance."
             )
-        state = self._most_probable(joint, second) if self.state is None else self.state
-        start = [own.mean(axis=0) for own in table.log_tables(np.zeros((n, n_players), dtype=bool), np.arange(n))]
-        end = [own[0] for own in joint.log_tables]
-        self._refuse_zeros([*start, *end])
-        nothing = np.full(len(end), NO_EVIDENCE)
-        before = Endpoint(start, nothing if first is None else first)
-        change = change_of_log_odds(joint.junction_tree, before, Endpoint(end, second), self.k, state)
+        state = self._most_probable(joint, known) if self.state is None else self.state
+        change = self._change(table, joint, known, state)
 
         def value(switched: Marks, rows: Codes) -> Floats:
             tables = table.log_tables(switched, rows)
             return np.column_stack([_weigh(own, weights) for own, weights in zip(tables, change.weights, strict=True)])
 
         shares = shapley_values(value, n_players, n, self.n_permutations, random)
-        direct = self._features(table, shares, self.k)
+        direct = _features(table, shares, self.k)
         if self.by == "experts":
             direct = self._experts(table, change.weights[self.k], random)
-        others = [
-            self._class_variable(table, shares, change, j, None if first is None else first, second)
-            for j in range(len(end))
-            if j != self.k
-        ]
-        parts = sorted([*direct, *(part for part, _ in others)], key=lambda part: -abs(part.contribution))
         classes = self.model.class_table_
+        others = [j for j in range(len(classes.names)) if j != self.k]
+        said = [self._class_variable(table, change, j, known) for j in others]
+        through = {}
+        for j, part in zip(others, said, strict=True):
+            own = [part._replace(contribution=float(change.known[j]))] if change.known[j] else []
+            through[part.name] = _largest_first([*_features(table, shares, j), *own])
         return Explanation(
             variable=classes.names[self.k],
             state=classes.states[self.k].tolist()[state],
             base=change.start,
             log_odds=change.end,
-            contributions=parts,
-            through={part.name: own for part, own in others},
-            reference="base rate (average row)" if first is None else f"row {int(table.background[0])}",
+            contributions=_largest_first([*direct, *said]),
+            through=through,
+            reference="base rate (average row)" if table.first is None else f"row {int(table.background[0])}",
         )
 
-    def _most_probable(self, joint: JointDistribution, known: Codes) -> int:
-        return int(joint.given_codes(known[None]).marginals()[self.k][0].argmax())
-
-    def _refuse_zeros(self, tables: Sequence[Floats]) -> None:
-        if not all(np.isfinite(own).all() for own in tables):
+    def _change(self, table: _Table, joint: JointDistribution, known: Codes, state: int) -> Change:
+        """Divide the log-odds among the class variables."""
+        n = len(table.background)
+        background = table.log_tables(np.zeros((n, len(table.names)), dtype=bool), np.arange(n))
+        start, end = [own.mean(axis=0) for own in background], [own[0] for own in joint.log_tables]
+        if not all(np.isfinite(own).all() for own in [*start, *end]):
             raise ValueError(
                 f"model={type(self.model).__name__}: some of its probabilities are zero, so log-odds are infinite: fit "
                 "with backoff='parents'."
             )
+        before = np.full(len(end), NO_EVIDENCE) if table.first is None else table.first
+        return change_of_log_odds(joint.junction_tree, Endpoint(start, before), Endpoint(end, known), self.k, state)
 
-    # Parts of the answer -----------------------------------------------------------------------------------------
+    def _most_probable(self, joint: JointDistribution, known: Codes) -> int:
+        return int(joint.given_codes(known[None]).marginals()[self.k][0].argmax())
 
-    def _features(self, table: _Table, shares: Shapley, j: int) -> list[Contribution]:
-        values = zip(table.names, table.values, table.before, strict=True)
-        return [
-            Contribution("feature", name, (before, value) if table.is_pair else value, float(share), float(error))
-            for (name, value, before), share, error in zip(
-                values, shares.values[:, j], shares.standard_errors[:, j], strict=True
-            )
-        ]
-
-    def _class_variable(
-        self, table: _Table, shares: Shapley, change: Change, j: int, first: Codes | None, second: Codes
-    ) -> tuple[Contribution, list[Contribution]]:
-        """Return the contribution of another class variable, and of what it consists."""
+    def _class_variable(self, table: _Table, change: Change, j: int, known: Codes) -> Contribution:
+        """Return what another class variable says, by its state and by its table."""
         classes = self.model.class_table_
 
-        def name_of(code: int) -> Any:
-            return None if code == NO_EVIDENCE else classes.states[j].tolist()[code]
+        def state_of(codes: Codes) -> Any:
+            return None if codes[j] == NO_EVIDENCE else classes.states[j].tolist()[codes[j]]
 
-        value = name_of(int(second[j]))
-        if first is not None:
-            value = (name_of(int(first[j])), value)
-        total = float(change.tables[j] + change.known[j])
-        parts = self._features(table, shares, j)
-        if change.known[j]:
-            parts.append(Contribution("class variable", classes.names[j], value, float(change.known[j]), 0.0))
-        parts.sort(key=lambda part: -abs(part.contribution))
-        return Contribution("class variable", classes.names[j], value, total, 0.0), parts
+        value = state_of(known) if table.first is None else (state_of(table.first), state_of(known))
+        return Contribution("class variable", classes.names[j], value, float(change.tables[j] + change.known[j]), 0.0)
 
     def _experts(self, table: _Table, weights: Floats, random: np.random.RandomState) -> list[Contribution]:
         """Divide what x says directly among the experts, and the features that enter beside them."""
         network = self.model._network
         names = [network.experts.experts[number].name for number in network.experts.order[self.k]]
-        size, n, n_columns = weights.shape[-1], len(table.background), len(table.columns)
-        every = np.arange(n)
-        one = network.experts(table.mixed(np.ones((1, n_columns), dtype=bool), np.zeros(1, dtype=np.int64)))[self.k]
-        others = network.experts(table.mixed(np.zeros((n, n_columns), dtype=bool), every))[self.k]
+        size, n, n_columns = weights.shape[-1], len(table.background), len(table.names)
+        one, others = (network.experts(columns.complete())[self.k] for columns in (table.one, table.others))
 
         def value(switched: Marks, rows: Codes) -> Floats:
-            features = table.mixed(np.repeat(switched[:, -1:], n_columns, axis=1), rows)
+            features = table.mixed(np.repeat(switched[:, -1:], n_columns, axis=1), rows).complete()
             Z = np.where(np.repeat(switched[:, :-1], size, axis=1), one, others[rows])
             return _weigh(network.table(self.k, features, Z), weights)[:, None]
 
@@ -390,13 +372,14 @@ class _Question:
         return parts if parts[-1].contribution else parts[:-1]
 
 
-def _distinct(features: Features) -> tuple[Features, Codes]:
-    """Return the features of the rows that differ, and for each row which of them it is."""
-    numbers = features.with_nan().continuous
-    bits = np.hstack([np.ascontiguousarray(numbers).view(np.int64), features.discrete])
-    keys = np.ascontiguousarray(bits).view([("", np.int64)] * bits.shape[1])[:, 0]
-    _, first, where = np.unique(keys, return_index=True, return_inverse=True)
-    return features.rows(first), where.ravel()
+def _features(table: _Table, shares: Shapley, j: int) -> list[Contribution]:
+    """Return what the features say by the table of a class variable."""
+    own = zip(table.names, table.values, shares.values[:, j], shares.standard_errors[:, j], strict=True)
+    return [Contribution("feature", name, value, float(share), float(error)) for name, value, share, error in own]
+
+
+def _largest_first(parts: list[Contribution]) -> list[Contribution]:
+    return sorted(parts, key=lambda part: -abs(part.contribution))
 
 
 def _weigh(tables: Floats, weights: Floats) -> Floats:
