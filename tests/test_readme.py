@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs():
+def test_the_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # it writes a picture
     examples = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     assert len([line for line in examples[0].splitlines() if line.strip()]) <= 11
     names = {}
