@@ -59,7 +59,7 @@ def test_held_out_log_loss_is_finite_with_held_out_scores(name, estimator, data_
     data = load(name, data_dir)
     train, test = fold_without_a_state(data)
     model = GBNC(ESTIMATORS[estimator], max_parents=1)
-    check_finite(model, data, train[:: 1 + len(train) // 2000], test)
+    check_finite(model, data, train[:: 1 + len(train) // 500], test)
 
 
 def check_finite(model, data, train, test):
