@@ -20,8 +20,15 @@ _SIZE = 9.0
 _ROW, _WIDTH = 22.0, 300.0
 _LABEL_LENGTH = 44
 _HEIGHT = 0.64
-_TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6)
-_MAX_TICKS = 7
+_TICKS = (
+    (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5),
+    (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+    (0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5),
+    tuple(i / 100 for i in range(1, 51)),
+)
+"""Probabilities up to 1/2 that may be marked, coarse and finer; the others are their complements."""
+
+_MIN_TICKS, _MAX_TICKS = 3, 7
 
 
 class _Bar(NamedTuple):
@@ -106,12 +113,21 @@ def _finish(ax: Axes, bars: list[_Bar]) -> None:
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
     above = ax.secondary_xaxis("top")
-    ticks = [p for p in _TICKS if low - margin <= np.log(p / (1 - p)) <= high + margin]
-    if len(ticks) > _MAX_TICKS:
-        ticks = ticks[:: -(-len(ticks) // _MAX_TICKS)]
+    ticks = _ticks(low - margin, high + margin)
     above.set_xticks([np.log(p / (1 - p)) for p in ticks], [_percent(p) for p in ticks], **_text())
     above.tick_params(length=3)
     above.set_xlabel("probability", **_text())
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return probabilities to be marked between two log-odds: the coarsest that are at least `_MIN_TICKS`."""
+    inside: list[float] = []
+    for small in _TICKS:
+        every = sorted({*small, *(1 - p for p in small)})
+        inside = [p for p in every if low <= np.log(p / (1 - p)) <= high]
+        if len(inside) >= _MIN_TICKS:
+            break
+    return inside[:: -(-len(inside) // _MAX_TICKS) or 1]
 
 
 def _text(**options: Any) -> dict[str, Any]:
