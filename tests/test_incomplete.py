@@ -295,6 +295,15 @@ def test_sets_of_states_in_any_table(kind):
         assert filled[row, 1] in (weak[row, 1] if isinstance(weak[row, 1], (set, frozenset)) else {weak[row, 1]})
 
 
+@pytest.mark.parametrize("names", [["self", "y1"], [0, 1]])
+def test_sets_in_columns_of_any_name(names):
+    Y = DATA.Y.iloc[:, :2].astype(object).set_axis(names, axis=1)
+    Y.iat[0, 0] = set(Y.iloc[:, 0].unique()[:2])
+    model = clone(QUICK).fit(DATA.X, Y)
+    assert model.em_.n_completions == len(Y) + 1
+    assert Y.iat[0, 0] == set(Y.iloc[1:, 0].unique()[:2]) or isinstance(Y.iat[0, 0], set)
+
+
 def test_weak_labels_help():
     data, random = make_network(900, random_state=0), np.random.RandomState(0)
     Y = np.array(data.Y[:200], dtype=object)

@@ -107,6 +107,34 @@ def test_dates_are_one_feature():
     assert [part.name for part in found.contributions].count("visit") == 1
 
 
+def test_states_that_are_numbers():
+    Y = DATA.Y.assign(y0=np.arange(len(DATA.Y)) % 3)
+    model = GBNC(Logistic(), experts=None, max_parents=1).fit(DATA.X, Y)
+    assert explain_row(model, DATA.X, 0, "y0", 2, max_background=5).state == 2
+    with pytest.raises(ValueError, match=r"state='2'.*states 0, 1, 2"):
+        explain_row(model, DATA.X, 0, "y0", "2")
+
+
+def test_dates_are_written_as_dates():
+    visit = pd.date_range("2024-01-01", periods=len(DATA.X), freq="D")
+    model = GBNC(Logistic(), experts=None, max_parents=1).fit(DATA.X.assign(visit=visit), DATA.Y)
+    text = str(explain_row(model, DATA.X.assign(visit=visit), 3, "y0", max_background=5))
+    assert "visit = 2024-01-04 " in text
+
+
+def test_known_states_share_what_they_say():
+    """What is separated only by what is known at the end contributes; what is separated all along does not."""
+    model = GBNC(Logistic(), experts=None, max_parents=1, required_edges=[("y0", "y1"), ("y1", "y2")])
+    model.fit(DATA.X, DATA.Y)
+    chain = {"y1": DATA.Y["y1"].iloc[0], "y2": DATA.Y["y2"].iloc[0]}
+    both = explain_row(model, DATA.X, 0, "y0", DATA.Y["y0"].iloc[0], given=chain, max_background=10)
+    one = explain_row(model, DATA.X, 0, "y0", both.state, given={"y1": chain["y1"]}, max_background=10)
+    assert both.log_odds == pytest.approx(one.log_odds, abs=1e-9)
+    shared, alone = ({part.name: part.contribution for part in found.contributions} for found in (both, one))
+    assert abs(shared["y2"]) > 1e-6
+    assert abs(alone["y2"]) < 1e-12
+
+
 def test_an_unused_feature_contributes_nothing():
     X = DATA.X.assign(constant=1.0, label=np.arange(len(DATA.X)) % 7)
     X["label"] = X["label"].astype(str)
@@ -245,6 +273,7 @@ def test_a_table_and_text():
     [
         ({"variable": "y9"}, ["variable", "'y9'", "'y0'"]),
         ({"state": "s9"}, ["state='s9'", "'y0'"]),
+        ({"state": ["s0"]}, ["state=['s0']", "'y0'"]),
         ({"row": 240}, ["row=240", "0 to 239"]),
         ({"row": -1}, ["row=-1", "0 to 239"]),
         ({"row": "a"}, ["row='a'"]),
@@ -273,6 +302,9 @@ def test_the_variable_itself_is_known():
 
 
 def test_models_that_cannot_be_explained():
+    for X in (None, DATA.X[:0]):
+        with pytest.raises(ValueError, match=r"^X must be a table"):
+            explain_row(fitted("partition"), X, 0, "y0")
     with pytest.raises(TypeError, match="ChainEnsemble"):
         explain_row(ChainEnsemble(LogisticRegression()).fit(DATA.X, DATA.Y), DATA.X, 0, "y0")
     paper = GBNC(DecisionTreeClassifier(), experts=None, criterion="cll", backoff="none", max_parents=1)

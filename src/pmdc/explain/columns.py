@@ -110,10 +110,25 @@ def check_model(model: Any) -> None:
     check_is_fitted(model)
 
 
+def check_tables(model: Any) -> None:
+    """Raise an error unless the class variables of a fitted model have conditional tables."""
+    from pmdc.baselines import BinaryRelevance
+    from pmdc.classifier import GBNC
+
+    check_model(model)
+    if not isinstance(model, (GBNC, BinaryRelevance)):
+        raise TypeError(
+            f"model is a {type(model).__name__}, whose class variables have no conditional tables: give a GBNC or a "
+            "BinaryRelevance."
+        )
+
+
 def feature_numbers(table: FeatureTable, features: Any) -> list[int]:
     """Return the positions of columns given by name; all of them for None."""
     if features is None:
         return list(range(len(table.names)))
+    if not isinstance(features, (str, list, tuple, np.ndarray)):
+        raise TypeError(f"features={features!r} must be a name or a list of names of columns of X.")
     listed = [features] if isinstance(features, str) else list(features)
     for name in listed:
         if name not in table.names:

@@ -16,25 +16,30 @@ Beyond the paper.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from pmdc._support.arrays import Codes, Floats, Marks
-from pmdc._support.checks import check_choice, check_count, shorten
-from pmdc.explain.columns import FeatureColumns
+from pmdc._support.checks import check_choice, check_count
+from pmdc.explain.background import Background, weigh
+from pmdc.explain.columns import check_tables
 from pmdc.explain.explanation import Contribution, Explanation
 from pmdc.explain.path import Change, Endpoint, change_of_log_odds
 from pmdc.explain.shapley import Shapley, shapley_values
 from pmdc.inference.distribution import JointDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, read_evidence, variable_number
-from pmdc.table.columns import UNKNOWN, as_objects, encode_values, read_columns
+from pmdc.table.columns import UNKNOWN, as_objects, encode_values, show
 
 BY = ("features", "experts")
 """What the direct contribution of x can be divided among."""
+
+MAX_STATES = 12
+"""A message lists no more states."""
 
 BESIDE = "features beside the experts"
 """Discrete features that are parents, and experts that see the parents."""
@@ -114,14 +119,14 @@ def explain_row(
     """
     question = _Question.of(model, variable, state, by, n_permutations)
     check_count("max_background", max_background, 1)
-    n_rows = _num_samples(X)
+    n_rows = _count_rows(X)
     _check_row("row", row, n_rows)
     random = check_random_state(random_state)
     chosen = np.arange(n_rows)
     if n_rows > max_background:
         chosen = np.sort(random.choice(n_rows, max_background, replace=False))
     known = question.read_given("given", given)
-    return question.answer(_Table(model, X, row, chosen), known, random)
+    return question.answer(Background(model, X, row, chosen), known, random)
 
 
 def explain_difference(
@@ -176,14 +181,21 @@ def explain_difference(
     if len(pair) != 2:
         raise ValueError(f"rows={rows!r} must be one position or a pair of positions in X.")
     for row in pair:
-        _check_row("rows", row, _num_samples(X))
+        _check_row("rows", row, _count_rows(X))
     both = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
     first, second = (question.read_given("given", one) for one in both)
     random = check_random_state(random_state)
-    return question.answer(_Table(model, X, pair[1], np.array(pair[:1]), first), second, random)
+    return question.answer(Background(model, X, pair[1], np.array(pair[:1]), first), second, random)
 
 
 # Reading the question --------------------------------------------------------------------------------------------
+
+
+def _count_rows(X: Any) -> int:
+    n_rows = 0 if X is None or np.isscalar(X) else _num_samples(X)
+    if not n_rows:
+        raise ValueError("X must be a table with rows, like the one given to fit: the row is compared with the others.")
+    return n_rows
 
 
 def _check_row(argument: str, row: Any, n_rows: int) -> None:
@@ -201,49 +213,6 @@ def _check_experts(model: Any, k: int, variable: str, by: str) -> None:
         )
 
 
-class _Table:
-    """The row to be explained and the background rows, whose features can be mixed.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns of X.
-    values : list
-        Their values in the row, or pairs of their values in two rows; None where they are missing.
-    first : array or None
-        The codes of the states that are known in the first of two rows; None for the average row.
-    one, others : FeatureColumns
-        The row, and the background rows.
-    """
-
-    def __init__(self, model: Any, X: Any, row: int, background: Codes, first: Codes | None = None):
-        self.model, self.background, self.first = model, background, first
-        features = model._read(_safe_indexing(X, [row, *background.tolist()]))
-        columns = FeatureColumns.of(model.feature_table_, features)
-        self.one, self.others = columns.rows(np.zeros(1, dtype=np.int64)), columns.rows(np.arange(1, len(columns)))
-        self.names = model.feature_table_.names
-        self.values = _shown(model, X, row)
-        if first is not None:
-            self.values = list(zip(_shown(model, X, int(background[0])), self.values, strict=True))
-
-    def mixed(self, switched: Marks, rows: Codes) -> FeatureColumns:
-        """Return background rows in which some columns have the values of the row, as `shapley.Game` asks for."""
-        return self.others.rows(rows).mix(self.one, switched)
-
-    def log_tables(self, switched: Marks, rows: Codes) -> list[Floats]:
-        """Return the conditional tables of such rows."""
-        columns, where = self.mixed(switched, rows).distinct()
-        parts = [part.log_tables for part in self.model._chunk_distributions(columns.complete(), None)]
-        return [np.concatenate(own)[where] for own in zip(*parts, strict=True)]
-
-
-def _shown(model: Any, X: Any, row: int) -> list[Any]:
-    """Return the values of a row as given; None where they are missing."""
-    columns = read_columns(_safe_indexing(X, [row]), "X", type(model).__name__, allow_missing=True)
-    values = [None if column.missing[0] else column.values[0] for column in columns]
-    return [v.item() if isinstance(v, np.generic) and v.dtype.kind not in "mM" else v for v in values]
-
-
 @dataclass(frozen=True)
 class _Question:
     """Which state of which class variable, by which model, and how its log-odds are divided."""
@@ -256,9 +225,7 @@ class _Question:
 
     @classmethod
     def of(cls, model: Any, variable: str, state: Any, by: str, n_permutations: int) -> _Question:
-        check_is_fitted(model)
-        if not hasattr(model, "class_table_"):
-            raise TypeError(f"model={type(model).__name__} has no conditional tables: give a GBNC or BinaryRelevance.")
+        check_tables(model)
         check_choice("by", by, BY)
         check_count("n_permutations", n_permutations, 2)
         table = model.class_table_
@@ -269,10 +236,13 @@ class _Question:
         _check_experts(model, k, variable, by)
         if state is None:
             return cls(model, k, None, by, n_permutations)
-        (code,) = encode_values(as_objects([state]), states).tolist()
+        code = UNKNOWN
+        if isinstance(state, Hashable):
+            (code,) = encode_values(as_objects([state]), states).tolist()
         if code == UNKNOWN:
-            shown = shorten([str(one) for one in states.tolist()])
-            raise ValueError(f"state={state!r} is not a state of {variable!r}, which has {shown}.")
+            few = ", ".join(show(one) for one in states[:MAX_STATES])
+            more = f", ... ({len(states)} in all)" if len(states) > MAX_STATES else ""
+            raise ValueError(f"state={state!r} is not a state of {variable!r}, which has the states {few}{more}.")
         return cls(model, k, code, by, n_permutations)
 
     def read_given(self, argument: str, given: Any) -> Codes:
@@ -288,20 +258,15 @@ class _Question:
             )
         return codes
 
-    def answer(self, table: _Table, known: Codes, random: np.random.RandomState) -> Explanation:
+    def answer(self, table: Background, known: Codes, random: np.random.RandomState) -> Explanation:
         """Divide the log-odds, given these known states."""
         n_players, n = len(table.names), len(table.background)
         joint = self.model._distribution(table.one.complete())
-        if not isinstance(joint, JointDistribution):
-            raise TypeError(
-                f"model={type(self.model).__name__} has no conditional tables: give a GBNC or BinaryRelevance."
-            )
         state = self._most_probable(joint, known) if self.state is None else self.state
         change = self._change(table, joint, known, state)
 
         def value(switched: Marks, rows: Codes) -> Floats:
-            tables = table.log_tables(switched, rows)
-            return np.column_stack([_weigh(own, weights) for own, weights in zip(tables, change.weights, strict=True)])
+            return table.weighted(change.weights, switched, rows)
 
         shares = shapley_values(value, n_players, n, self.n_permutations, random)
         direct = _features(table, shares, self.k)
@@ -324,11 +289,9 @@ class _Question:
             reference="base rate (average row)" if table.first is None else f"row {int(table.background[0])}",
         )
 
-    def _change(self, table: _Table, joint: JointDistribution, known: Codes, state: int) -> Change:
+    def _change(self, table: Background, joint: JointDistribution, known: Codes, state: int) -> Change:
         """Divide the log-odds among the class variables."""
-        n = len(table.background)
-        background = table.log_tables(np.zeros((n, len(table.names)), dtype=bool), np.arange(n))
-        start, end = [own.mean(axis=0) for own in background], [own[0] for own in joint.log_tables]
+        start, end = table.mean_log_tables(), [own[0] for own in joint.log_tables]
         if not all(np.isfinite(own).all() for own in [*start, *end]):
             raise ValueError(
                 f"model={type(self.model).__name__}: some of its probabilities are zero, so log-odds are infinite: fit "
@@ -340,7 +303,7 @@ class _Question:
     def _most_probable(self, joint: JointDistribution, known: Codes) -> int:
         return int(joint.given_codes(known[None]).marginals()[self.k][0].argmax())
 
-    def _class_variable(self, table: _Table, change: Change, j: int, known: Codes) -> Contribution:
+    def _class_variable(self, table: Background, change: Change, j: int, known: Codes) -> Contribution:
         """Return what another class variable says, by its state and by its table."""
         classes = self.model.class_table_
 
@@ -350,7 +313,7 @@ class _Question:
         value = state_of(known) if table.first is None else (state_of(table.first), state_of(known))
         return Contribution("class variable", classes.names[j], value, float(change.tables[j] + change.known[j]), 0.0)
 
-    def _experts(self, table: _Table, weights: Floats, random: np.random.RandomState) -> list[Contribution]:
+    def _experts(self, table: Background, weights: Floats, random: np.random.RandomState) -> list[Contribution]:
         """Divide what x says directly among the experts, and the features that enter beside them."""
         network = self.model._network
         names = [network.experts.experts[number].name for number in network.experts.order[self.k]]
@@ -360,7 +323,7 @@ class _Question:
         def value(switched: Marks, rows: Codes) -> Floats:
             features = table.mixed(np.repeat(switched[:, -1:], n_columns, axis=1), rows).complete()
             Z = np.where(np.repeat(switched[:, :-1], size, axis=1), one, others[rows])
-            return _weigh(network.table(self.k, features, Z), weights)[:, None]
+            return weigh(network.table(self.k, features, Z), weights)[:, None]
 
         found = shapley_values(value, len(names) + 1, n, self.n_permutations, random)
         parts = [
@@ -372,7 +335,7 @@ class _Question:
         return parts if parts[-1].contribution else parts[:-1]
 
 
-def _features(table: _Table, shares: Shapley, j: int) -> list[Contribution]:
+def _features(table: Background, shares: Shapley, j: int) -> list[Contribution]:
     """Return what the features say by the table of a class variable."""
     own = zip(table.names, table.values, shares.values[:, j], shares.standard_errors[:, j], strict=True)
     return [Contribution("feature", name, value, float(share), float(error)) for name, value, share, error in own]
@@ -380,8 +343,3 @@ def _features(table: _Table, shares: Shapley, j: int) -> list[Contribution]:
 
 def _largest_first(parts: list[Contribution]) -> list[Contribution]:
     return sorted(parts, key=lambda part: -abs(part.contribution))
-
-
-def _weigh(tables: Floats, weights: Floats) -> Floats:
-    """Return the weighted sum over the cells of each row's table."""
-    return tables.reshape(len(tables), -1) @ weights.ravel()

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from pmdc._support.extras import require
 
 if TYPE_CHECKING:
@@ -117,6 +119,8 @@ def label(part: Contribution) -> str:
     def shown(value: Any) -> str:
         if value is None:
             return empty
+        if isinstance(value, np.datetime64):
+            return str(np.datetime_as_string(value, unit="s")).removesuffix("T00:00:00").replace("T", " ")
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     if not isinstance(part.value, tuple):

@@ -64,7 +64,7 @@ class FeatureValues:
                 yield f"{name} known"
             else:
                 yield f"{name} {self.value[j]:.4f} ± {self.standard_error[j]:.4f}{mark}"
-        if not self.learned_gaps.all():
+        if not self.learned_gaps[self.n_rows > 0].all():
             yield "  * no gaps in training: without it, it counts as the median, or as none of the known categories"
 
 
@@ -196,6 +196,8 @@ class _Question(NamedTuple):
 def _rows_in_question(model: Any, columns: FeatureColumns, row: Any, given: Any) -> _Question:
     if row is None:
         return _Question(None, None, model._read_given(given, len(columns)))
+    if len(getattr(row, "shape", (1, 1))) == 1:
+        raise ValueError("row has one dimension: give a table of a single row, such as X.iloc[[0]] or X[:1].")
     one, missing = read_table(model, row)
     if len(one) != 1:
         raise ValueError(f"row has {len(one)} rows: give a table of a single row, such as X.iloc[[0]] or X[:1].")

@@ -113,7 +113,7 @@ class Mistakes(DecisionLoss):
 
 def measure_of(loss: LossLike, class_table: ClassTable, known: Marks, weights: Floats) -> Measure:
     """Return how a loss is measured on rows of which some states are known."""
-    if isinstance(loss, str):
+    if not (isinstance(loss, Loss) or callable(loss)):
         check_choice("loss", loss, ("log", *LOSSES), ", or give a loss object or a function (y_true, y_pred)")
         if loss == "log":
             return LogLoss()

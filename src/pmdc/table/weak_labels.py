@@ -60,7 +60,10 @@ def _from_frame(Y: Any, frame: nw.DataFrame[Any]) -> tuple[Any, list[WeakCell]]:
     if not changed:
         return Y, []
     if frame.implementation.is_pandas_like():
-        return Y.assign(**changed), cells
+        other = Y.copy(deep=False)
+        for name, own in changed.items():  # not by `assign`: names may be "self", or no strings
+            other[name] = own
+        return other, cells
     return frame.with_columns(*(nw.from_native(own, series_only=True) for own in changed.values())).to_native(), cells
 
 
