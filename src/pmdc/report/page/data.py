@@ -134,9 +134,13 @@ def _values(column: Column, kind: str) -> Content:
     if kind == "date":
         return f"{_moment(values.min())} to {_moment(values.max())}"
     if kind == "continuous" and values.dtype.kind in "fiub":
-        numbers = values.astype(float)
-        lowest, middle, highest = (f"{number:.4g}" for number in (numbers.min(), np.median(numbers), numbers.max()))
-        return [histogram(np.histogram(numbers, _BINS)[0].tolist()), f"{lowest} to {highest}, median {middle}"]
+        halves = values.astype(float) / 2  # whose sums and differences are finite
+        lowest, middle, highest = halves.min(), np.median(halves), halves.max()
+        text = f"{2 * lowest:.4g} to {2 * highest:.4g}, median {2 * middle:.4g}"
+        if not lowest < highest:
+            return text
+        places = (halves - lowest) / (highest - lowest)
+        return [histogram(np.histogram(places, _BINS, (0, 1))[0].tolist()), text]
     levels, codes = column.factors
     counts = np.bincount(codes[~column.missing], minlength=len(levels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
