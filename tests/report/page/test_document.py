@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.metrics import hamming_loss
+from pmdc.metrics import hamming_loss, subset_loss
 from pmdc.report import write_report
 from report_page import HOSTILE, local_name, report
 
@@ -128,6 +128,16 @@ def test_gaps_and_unseen_states_are_counted(model, data, tmp_path):
     assert lines[model.class_names_[1]][-2:] == ["–", "3"]
     assert table_lines(page, "Features")[0][-1] == "11"
     assert "infinite" in page.text
+
+
+def test_the_numbers_of_the_summary_say_what_they_are_of(page, model, data, tmp_path):
+    assert "of all known states" in page.text
+    assert "predicted as a whole; 120 complete rows" in page.text
+    Y = data.Y[200:].astype(object)
+    Y.iloc[:119, 0] = None
+    wrong = subset_loss(data.Y[319:], model.predict(data.X[319:], loss="subset"))
+    text = report(model, data.X[200:], Y, tmp_path, n_rows=0).text
+    assert f"Whole rows predicted right{100 * (1 - wrong):.1f} %predicted as a whole; 1 complete row" in text
 
 
 def table_lines(page, caption):

@@ -74,9 +74,14 @@ def _facts(found: Findings) -> Element:
     likely = f"{math.exp(-nats):.2g}" if math.isfinite(nats) else "0"
     accuracy = f"{100 * (1 - losses.hamming_loss.value):.1f} %"
     whole = "–" if math.isnan(losses.subset_loss.value) else f"{100 * (1 - losses.subset_loss.value):.1f} %"
+    n_complete = found.losses.n_complete
     tiles = [
-        ("States predicted right", accuracy, f"mean over {len(found.names)} class variables"),
-        ("Whole rows predicted right", whole, "all class variables together"),
+        ("States predicted right", accuracy, "of all known states"),
+        (
+            "Whole rows predicted right",
+            whole,
+            f"predicted as a whole; {n_complete:,} complete row{'s' * (n_complete != 1)}",
+        ),
         ("Joint log-loss", _number(nats), f"the truth has probability {likely} (geometric mean)"),
         ("Calibration error", f"{found.losses.calibration_error:.3f}", "0 if all probabilities are right"),
     ]
