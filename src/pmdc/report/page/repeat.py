@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from sklearn.utils._pprint import _EstimatorPrettyPrinter
+
 from pmdc.network.words import describe_structure
 from pmdc.report.page.elements import E, clean, note, paragraph, section
 from pmdc.report.page.findings import Findings
@@ -16,8 +18,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "matplotlib"
 
 
 def settings_of(model: Any) -> str:
-    """Return the class and the parameters that differ from their defaults; addresses in memory are left out."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(model))
+    """Return the class and the parameters that differ from their defaults; addresses in memory are left out.
+
+    `repr` would leave out elements of long lists.
+    """
+    whole = _EstimatorPrettyPrinter(compact=True, indent=1, indent_at_name=True).pformat(model)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", whole)
 
 
 def versions() -> dict[str, str]:
