@@ -245,8 +245,8 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(data, tmp_path
     assert list(tmp_path.iterdir()) == [tmp_path / "folder.html"]
 
 
-def test_a_failure_leaves_the_file_as_it_was(model, data, tmp_path, monkeypatch):
-    from pmdc.report.page import document
+def test_a_failure_leaves_the_files_as_they_were(model, data, tmp_path, monkeypatch):
+    from pmdc.report.page import card, document
 
     path = tmp_path / "report.html"
     path.write_text("before")
@@ -254,11 +254,13 @@ def test_a_failure_leaves_the_file_as_it_was(model, data, tmp_path, monkeypatch)
     def fail(*arguments):
         raise RuntimeError("stopped")
 
-    monkeypatch.setattr(document, "repeat_section", fail)
-    with pytest.raises(RuntimeError, match="stopped"):
-        write_report(model, data.X[200:], data.Y[200:], path, card=tmp_path / "card.md")
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
+    for module, name in ((document, "repeat_section"), (card, "model_card")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(RuntimeError, match="stopped"):
+                write_report(model, data.X[200:], data.Y[200:], path, card=tmp_path / "card.md")
+        assert path.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [path]
 
 
 def test_bad_input(model, data, tmp_path):

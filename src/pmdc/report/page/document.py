@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import ExitStack
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -61,7 +62,8 @@ def write_report(
 
     The file holds a summary in words, the data with their gaps, the graph, losses beside simpler predictions,
     calibration, the features that matter, the hardest rows, suspicious states, prediction sets, settings and versions.
-    It needs no network and runs no scripts. It is written as a whole or not at all.
+    It needs no network and runs no scripts. It is written as a whole or not at all, and only
+    when the model card is complete, too.
 
     Parameters
     ----------
@@ -119,14 +121,14 @@ def write_page(
     check_count("n_rows", options.n_rows, 0)
     rows = _read(model, X, Y, source)
     found = measure(model, rows, options.n_rows, options.random_state)
-    html = page(found, options)
-    with replacing(path) as new:
-        new.write_text(html, encoding="utf-8")
+    texts = {path: page(found, options)}
     if options.card is not None:
         from pmdc.report.page.card import model_card
 
-        with replacing(options.card) as new:
-            new.write_text(model_card(found, options), encoding="utf-8")
+        texts[options.card] = model_card(found, options)
+    with ExitStack() as stack:
+        for place, text in texts.items():
+            stack.enter_context(replacing(place)).write_text(text, encoding="utf-8")
     return found
 
 
