@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pmdc.report.page.data import _values
+from pmdc.report.page.data import _states, _values
 from pmdc.table.columns import Column, read_columns
 
 
@@ -36,6 +36,37 @@ def test_large_numbers_and_ranges(values, text):
     assert cell[1] == text
     assert heights(cell)[0] > 0
     assert heights(cell)[-1] > 0
+
+
+def text_of(cell):
+    return "".join(part if isinstance(part, str) else "".join(part.itertext()) for part in cell)
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "text"),
+    [
+        ("aaaaabbbbc", 0, "a: 50 % · b: 40 % · c: 10 %"),
+        ("aaaaabbbbc", 5, "a: 50 % · 2 rare values left out"),
+        ("abc", 5, "3 rare values left out"),
+        ("aaaaabbbbbcccccd", 5, "a: 31 % · b: 31 % · c: 31 % · 1 further values"),
+    ],
+)
+def test_rare_values_are_left_out(values, least, text):
+    assert text_of(_values(column(np.array(list(values), object)), "discrete", least)) == text
+
+
+@pytest.mark.parametrize(
+    ("counts", "least", "text"),
+    [
+        ([5, 4, 0], 0, "a: 56 % · b: 44 % · c: 0 %"),
+        ([5, 4, 0], 5, "a: 56 % · 2 rare values left out: 44 %"),
+        ([1, 2, 0], 5, "3 rare values left out: 100 %"),
+        ([9, 8, 7, 6, 5, 4, 3], 5, "a: 21 % · b: 19 % · c: 17 % · d: 14 % · e: 12 % · 2 others: 17 %"),
+    ],
+)
+def test_rare_states_are_left_out(counts, least, text):
+    codes = np.append(np.repeat(np.arange(len(counts)), counts), -2)
+    assert text_of(_states(np.array(list("abcdefg"[: len(counts)])), codes, least)) == text
 
 
 @pytest.mark.parametrize("values", [[1e18, 1e18], [7, 7, 7], [10**17, 10**17 + 1]])

@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def repeat_section(found: Findings, random_state: Any) -> Element:
+def repeat_section(found: Findings, seed: int) -> Element:
     """Return what it takes to repeat the fit and the report."""
     details: list[Element] = []
     if hasattr(found.model, "structure_"):
@@ -53,6 +53,6 @@ def repeat_section(found: Findings, random_state: Any) -> Element:
         paragraph(f"Made with {', '.join(f'{package} {number}' for package, number in versions().items())}."),
         note(
             "Rows drawn at random (for importance and prediction sets) depend on "
-            f"random_state={settings_of(random_state)}: the same model, table and versions give the same report."
+            f"random_state={seed}: the same model, table and versions give the same report."
         ),
     )
