@@ -29,7 +29,7 @@ NONE = "–"
 def share(part: float, whole: float) -> str:
     """Return a share as a percentage; 0 % and 100 % only if exact."""
     if not whole:
-        return "–"
+        return NONE
     exact = 100 * part / whole
     if 0 < exact < 0.5:
         return "<1 %"
