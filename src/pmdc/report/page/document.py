@@ -72,8 +72,9 @@ def write_report(
     model : fitted model
         A `GBNC` or one of the baselines.
     X, Y : tables as for `fit`
-        Rows with known outcomes, which may have gaps. They should not have been used in `fit`: losses on training rows
-        are too optimistic.
+        Rows with known outcomes, which may have gaps. They should not have been used in `fit`: the report measures the
+        model on these rows, and losses are as true of new rows as these are unseen; on training rows they are too
+        optimistic.
     path : str or path
         The file, whose name ends in ``.html`` or ``.htm``. An existing file is replaced.
     title : str, optional
