@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassPowerset
 from pmdc.datasets import make_network
-from pmdc.metrics import hamming_loss
+from pmdc.metrics import hamming_loss, subset_loss
 from pmdc.report import write_report
 from report_page import HOSTILE, local_name, report
 
@@ -130,6 +130,16 @@ def test_gaps_and_unseen_states_are_counted(model, data, tmp_path):
     assert "infinite" in page.text
 
 
+def test_the_numbers_of_the_summary_say_what_they_are_of(page, model, data, tmp_path):
+    assert "of all known states" in page.text
+    assert "predicted as a whole; 120 complete rows" in page.text
+    Y = data.Y[200:].astype(object)
+    Y.iloc[:119, 0] = None
+    wrong = subset_loss(data.Y[319:], model.predict(data.X[319:], loss="subset"))
+    text = report(model, data.X[200:], Y, tmp_path, n_rows=0).text
+    assert f"Whole rows predicted right{100 * (1 - wrong):.1f} %predicted as a whole; 1 complete row" in text
+
+
 def table_lines(page, caption):
     """The texts of the lines of the first table whose caption begins so."""
     start = page.source.index(f"<caption>{caption}")
@@ -153,6 +163,16 @@ def test_no_rows(model, data, tmp_path):
     assert not re.search(r"Row \d", page.text)
 
 
+def test_a_report_to_share_lists_no_rare_values(model, data, tmp_path):
+    X = data.X[200:].assign(name=[f"person {i}" for i in range(120)])
+    model = GBNC(experts=None, max_parents=0, discrete_features=["d0"])
+    train = data.X[:200].assign(name=None)
+    with pytest.warns(UserWarning, match="name"):
+        model.fit(train, data.Y[:200])
+    assert "person 7" not in report(model, X, data.Y[200:], tmp_path, n_rows=0).text
+    assert "person 0" in report(model, X, data.Y[200:], tmp_path, n_rows=1).text
+
+
 def test_training_rows_are_marked(page, model, data, tmp_path):
     assert "look like the training rows" not in page.text
     assert "look like the training rows" in report(model, data.X[:200], data.Y[:200], tmp_path).text
@@ -164,6 +184,24 @@ def test_title(model, data, page, tmp_path):
         "<h1><bdi>Mine &amp; yours</bdi></h1>"
         in report(model, data.X[200:], data.Y[200:], tmp_path, title="Mine & yours").source
     )
+
+
+@pytest.mark.parametrize("title", ["", " \n"])
+def test_a_blank_title_is_none(title, model, data, tmp_path):
+    page = report(model, data.X[200:], data.Y[200:], tmp_path, title=title, n_rows=0)
+    assert "<h1><bdi>A model of y0, y1 and y2</bdi></h1>" in page.source
+
+
+def test_empty_names_and_states_can_be_seen(data, tmp_path):
+    Y = data.Y.astype(object).replace("a", "").rename(columns={"y1": ""})
+    model = GBNC(experts=None, max_parents=1).fit(data.X[:200], Y[:200])
+    page = report(model, data.X[200:], Y[200:], tmp_path, card=tmp_path / "card.md")
+    names = [line[0] for line in table_lines(page, "Class variables")]
+    assert names == ["y0", "(empty)", "y2"]
+    assert all("(empty): " in line[2] for line in table_lines(page, "Class variables"))
+    drawn = "".join("".join(picture.itertext()) for picture in page.pictures)
+    assert "(empty)" in drawn
+    assert "(empty)" in (tmp_path / "card.md").read_text()
 
 
 @pytest.mark.parametrize("estimator", [BinaryRelevance(), ClassPowerset(), ChainEnsemble(n_chains=2, random_state=0)])
@@ -213,6 +251,14 @@ def test_the_same_input_gives_the_same_file_and_changes_no_answer(model, data, p
     np.testing.assert_array_equal(model.predict_joint(X).log_prob(Y), before)
 
 
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3), np.int64(3)])
+def test_the_seed_in_the_report_repeats_it(random_state, model, data, tmp_path):
+    X, Y = data.X[200:], data.Y[200:]
+    first = report(model, X, Y, tmp_path, n_rows=0, random_state=random_state)
+    (seed,) = re.findall(r"random_state=(\d+):", first.text)
+    assert report(model, X, Y, tmp_path, n_rows=0, random_state=int(seed)).source == first.source
+
+
 def test_a_path_that_cannot_be_written_is_refused_before_the_work(data, tmp_path):
     class Worker(GBNC):
         def predict_joint(self, X, given=None):
@@ -235,8 +281,8 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(data, tmp_path
     assert list(tmp_path.iterdir()) == [tmp_path / "folder.html"]
 
 
-def test_a_failure_leaves_the_file_as_it_was(model, data, tmp_path, monkeypatch):
-    from pmdc.report.page import document
+def test_a_failure_leaves_the_files_as_they_were(model, data, tmp_path, monkeypatch):
+    from pmdc.report.page import card, document
 
     path = tmp_path / "report.html"
     path.write_text("before")
@@ -244,11 +290,13 @@ def test_a_failure_leaves_the_file_as_it_was(model, data, tmp_path, monkeypatch)
     def fail(*arguments):
         raise RuntimeError("stopped")
 
-    monkeypatch.setattr(document, "repeat_section", fail)
-    with pytest.raises(RuntimeError, match="stopped"):
-        write_report(model, data.X[200:], data.Y[200:], path, card=tmp_path / "card.md")
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
+    for module, name in ((document, "repeat_section"), (card, "model_card")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(RuntimeError, match="stopped"):
+                write_report(model, data.X[200:], data.Y[200:], path, card=tmp_path / "card.md")
+        assert path.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [path]
 
 
 def test_bad_input(model, data, tmp_path):
@@ -258,6 +306,16 @@ def test_bad_input(model, data, tmp_path):
         write_report(LogisticRegression(), X, Y, path)
     with pytest.raises(NotFittedError, match="GBNC"):
         write_report(GBNC(), X, Y, path)
+    for table in (None, 3, "table.csv", np.float64(1.5)):
+        with pytest.raises(TypeError, match=f"X=.*{table}.*table"):
+            write_report(model, table, Y, path)
+        with pytest.raises(TypeError, match=f"Y=.*{table}.*table"):
+            write_report(model, X, table, path)
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match=rf"path={wrong} .*\.html"):
+            write_report(model, X, Y, wrong)
+    with pytest.raises(TypeError, match=r"card=3 .*\.md"):
+        write_report(model, X, Y, path, card=3)
     with pytest.raises(ValueError, match="X has 120 rows, Y has 119"):
         write_report(model, X, Y[1:], path)
     with pytest.raises(ValueError, match="y1"):

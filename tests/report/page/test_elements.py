@@ -53,6 +53,7 @@ def test_characters_that_a_page_cannot_hold_are_replaced(text, expected):
 
 def test_long_and_broken_names_are_shortened_to_one_line():
     assert shorten("two\n  lines") == "two lines"
+    assert shorten("") == shorten(" \n") == "(empty)"
     assert len(shorten("x" * 500)) == 60
     assert shorten("x" * 500).endswith("…")
     assert shorten("x" * 60) == "x" * 60

@@ -161,6 +161,28 @@ def test_training_rows_are_recognised(model, data):
     assert Frequencies.of(model.class_table_.encode(data.Y[:200]), model.class_table_.sizes).n_rows == 200
 
 
+def test_halves_of_a_stratified_split_are_not_training_rows():
+    random = np.random.RandomState(0)
+    X, y = random.normal(size=(100, 2)), np.repeat(["no", "yes"], 50)
+    train, test = np.arange(0, 100, 2), np.arange(1, 100, 2)
+    model = GBNC(experts=None).fit(X[train], y[train])
+    assert np.unique(y[train], return_counts=True)[1].tolist() == np.unique(y[test], return_counts=True)[1].tolist()
+    assert not found_in(model, X[test], y[test]).like_training
+    assert found_in(model, X[train], y[train]).like_training
+
+
+def test_training_rows_with_gaps_dates_and_categories_are_recognised(data):
+    X = data.X[:100].assign(
+        day=pd.date_range("2024-01-01", periods=100), kind=np.resize(["a", "b", None], 100), all=np.arange(100) % 2 == 0
+    )
+    X.iloc[::9, 0] = np.nan
+    model = GBNC(experts=None, max_parents=1).fit(X, data.Y[:100])
+    assert found_in(model, X, data.Y[:100], 0).like_training
+    changed = X.copy()
+    changed.iloc[1, 0] = np.nan
+    assert not found_in(model, changed, data.Y[:100], 0).like_training
+
+
 def test_other_models(data):
     assert not isinstance(found_in(BinaryRelevance().fit(data.X[:200], data.Y[:200]), data.X, data.Y).importance, str)
     chain = found_in(ClassifierChain().fit(data.X[:200], data.Y[:200]), data.X[200:], data.Y[200:])

@@ -55,7 +55,8 @@ def _hard_row(found: Findings, row: int) -> Element:
     order = [k for k in np.argsort(likely, kind="stable").tolist() if truth[k] >= 0]
     place, loss = found.rows.place(row), -float(found.held_out.log_prob[row])
     X, _ = found.rows.take(np.array([row]))
-    worst = order[0]
+    sizes = found.model.class_table_.sizes
+    worst = max(order, key=lambda k: (sizes[k] > 1, -likely[k]))
     states = found.model.class_table_.states[worst].tolist()
     return E(
         "article",

@@ -19,6 +19,8 @@ _FOLDED, _OPEN = 30, 10
 """Of tables with more lines than the first number, so many are open on the screen."""
 _STATES, _VALUES = 6, 3
 """States and values that are listed."""
+RARE = 5
+"""In a report to share, without single rows, values of fewer rows are not listed."""
 _NAME = 400
 _BINS = 12
 NONE = "–"
@@ -27,7 +29,7 @@ NONE = "–"
 def share(part: float, whole: float) -> str:
     """Return a share as a percentage; 0 % and 100 % only if exact."""
     if not whole:
-        return "–"
+        return NONE
     exact = 100 * part / whole
     if 0 < exact < 0.5:
         return "<1 %"
@@ -36,8 +38,8 @@ def share(part: float, whole: float) -> str:
     return f"{exact:.0f} %"
 
 
-def data_section(found: Findings) -> Element:
-    """Return what the rows contain and what is missing."""
+def data_section(found: Findings, least: int = 0) -> Element:
+    """Return what the rows contain and what is missing; states and values of fewer than `least` rows are not listed."""
     rows, model = found.rows, found.model
     n_rows = len(found.held_out.truth)
     trained = getattr(getattr(model, "frequencies_", None), "n_rows", None)
@@ -50,22 +52,22 @@ def data_section(found: Findings) -> Element:
             named(rows.source),
             f", with {len(found.names)} class variables and {len(found.columns)} features.{learned}",
         ),
-        _class_variables(found),
-        _features(found),
+        _class_variables(found, least),
+        _features(found, least),
         note("Unseen: states that the model has not seen in training; they have probability zero and count as wrong.")
         if np.any(found.held_out.truth == UNKNOWN)
         else None,
     )
 
 
-def _class_variables(found: Findings) -> Element:
+def _class_variables(found: Findings, least: int) -> Element:
     truth = found.held_out.truth
     gaps, unseen = (truth == MISSING).sum(axis=0), (truth == UNKNOWN).sum(axis=0)
     states = found.model.class_table_.states
     columns: dict[str, list[Content]] = {
         "class variable": [named(name, _NAME) for name in found.names],
         "states": [str(len(own)) for own in states],
-        "most frequent states": [_states(own, codes) for own, codes in zip(states, truth.T, strict=True)],
+        "most frequent states": [_states(own, codes, least) for own, codes in zip(states, truth.T, strict=True)],
         "missing": list(map(count, gaps.tolist())),
         "unseen": list(map(count, unseen.tolist())),
     }
@@ -82,37 +84,35 @@ def _without_empty(
     return long_table(caption, list(kept), list(zip(*kept.values(), strict=True)), [*numbers, *empty])
 
 
-def _states(states: Array, codes: Array) -> list[str | Element]:
+def _states(states: Array, codes: Array, least: int) -> list[str | Element]:
     counts = np.bincount(codes[codes >= 0], minlength=len(states))
     order = np.argsort(-counts, kind="stable")
-    shown = order if len(order) <= _STATES else order[: _STATES - 1]
-    text = _listed([(states.tolist()[code], int(counts[code])) for code in shown.tolist()], int(counts.sum()))
-    rest = len(order) - len(shown)
-    return (
-        [*text, f" · {rest} others: {share(int(counts[order[len(shown) :]].sum()), int(counts.sum()))}"]
-        if rest
-        else text
-    )
+    most = order if len(order) <= _STATES else order[: _STATES - 1]
+    listed = most[counts[most] >= least]
+    rest = order[len(listed) :]
+    others = "others" if len(listed) == len(most) else "rare values left out"
+    left_out = f"{len(rest)} {others}: {share(int(counts[rest].sum()), int(counts.sum()))}" if len(rest) else ""
+    return _listed([(states.tolist()[code], int(counts[code])) for code in listed.tolist()], counts.sum(), left_out)
 
 
-def _listed(values: Sequence[tuple[Any, int]], total: int) -> list[str | Element]:
+def _listed(values: Sequence[tuple[Any, int]], total: int, left_out: str) -> list[str | Element]:
     parts: list[str | Element] = []
     for value, number in values:
         parts += [" · "] * bool(parts) + [named(value, 30), f": {share(number, total)}"]
-    return parts
+    return [*parts, " · " * bool(parts and left_out) + left_out]
 
 
 def count(number: int) -> str:
     return f"{number:,}" if number else NONE
 
 
-def _features(found: Findings) -> Element:
+def _features(found: Findings, least: int) -> Element:
     known = found.model.feature_table_
     kinds = [_kind(name, known) for name in known.names]
     columns: dict[str, list[Content]] = {
         "feature": [named(name, _NAME) for name in known.names],
         "kind": list(kinds),
-        "values": [_values(column, kind) for column, kind in zip(found.columns, kinds, strict=True)],
+        "values": [_values(column, kind, least) for column, kind in zip(found.columns, kinds, strict=True)],
         "missing": [count(int(column.missing.sum())) for column in found.columns],
         "missing in training": [count(known.gaps.get(name, 0)) for name in known.names],
     }
@@ -127,22 +127,28 @@ def _kind(name: str, features: Any) -> str:
     return "discrete" if name in features.discrete_names else "continuous"
 
 
-def _values(column: Column, kind: str) -> Content:
+def _values(column: Column, kind: str, least: int = 0) -> Content:
     values = column.values[~column.missing]
     if not len(values):
         return "no value"
     if kind == "date":
         return f"{_moment(values.min())} to {_moment(values.max())}"
     if kind == "continuous" and values.dtype.kind in "fiub":
-        numbers = values.astype(float)
-        lowest, middle, highest = (f"{number:.4g}" for number in (numbers.min(), np.median(numbers), numbers.max()))
-        return [histogram(np.histogram(numbers, _BINS)[0].tolist()), f"{lowest} to {highest}, median {middle}"]
+        halves = values.astype(float) / 2  # whose sums and differences are finite
+        lowest, middle, highest = halves.min(), np.median(halves), halves.max()
+        text = f"{2 * lowest:.4g} to {2 * highest:.4g}, median {2 * middle:.4g}"
+        if not lowest < highest:
+            return text
+        places = (halves - lowest) / (highest - lowest)
+        return [histogram(np.histogram(places, _BINS, (0, 1))[0].tolist()), text]
     levels, codes = column.factors
     counts = np.bincount(codes[~column.missing], minlength=len(levels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
-    some = [(levels[i], int(counts[i])) for i in order[:_VALUES].tolist()]
-    more = f" · {len(order) - len(some)} further values" * (len(order) > len(some))
-    return [*_listed(some, int(counts.sum())), more]
+    most = order[:_VALUES]
+    listed = most[counts[most] >= least]
+    others = "further values" if len(listed) == len(most) else "rare values left out"
+    left_out = f"{len(order) - len(listed)} {others}" * (len(order) > len(listed))
+    return _listed([(levels[i], int(counts[i])) for i in listed.tolist()], int(counts.sum()), left_out)
 
 
 def _moment(value: Any) -> str:

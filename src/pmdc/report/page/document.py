@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import reprlib
+from contextlib import ExitStack
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -12,14 +14,15 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from pmdc._support.atomic_files import check_place, replacing
 from pmdc._support.checks import check_choice, check_count
 from pmdc._support.extras import require
 from pmdc._support.progress import tell_phase
 from pmdc.report.page.cases import doubtful_section, hardest_section
-from pmdc.report.page.data import data_section
+from pmdc.report.page.data import RARE, data_section
 from pmdc.report.page.elements import E, clean, names, shorten, write
 from pmdc.report.page.findings import Findings, Rows, measure
 from pmdc.report.page.repeat import repeat_section, versions
@@ -61,26 +64,30 @@ def write_report(
 
     The file holds a summary in words, the data with their gaps, the graph, losses beside simpler predictions,
     calibration, the features that matter, the hardest rows, suspicious states, prediction sets, settings and versions.
-    It needs no network and runs no scripts. It is written as a whole or not at all.
+    It needs no network and runs no scripts. It is written as a whole or not at all, and only
+    when the model card is complete, too.
 
     Parameters
     ----------
     model : fitted model
         A `GBNC` or one of the baselines.
     X, Y : tables as for `fit`
-        Rows with known outcomes, which may have gaps. They should not have been used in `fit`: losses on training rows
-        are too optimistic.
+        Rows with known outcomes, which may have gaps. They should not have been used in `fit`: the report measures the
+        model on these rows, and losses are as true of new rows as these are unseen; on training rows they are too
+        optimistic.
     path : str or path
         The file, whose name ends in ``.html`` or ``.htm``. An existing file is replaced.
     title : str, optional
-        By default it names the class variables.
+        By default, and if it is blank, it names the class variables.
     card : str or path, optional
         Also write a model card in the format of `skops.card` to this file, whose name ends in ``.md``; this needs the
         extra "save".
     n_rows : int, default=3
-        The number of hardest rows that are shown. With 0 the report shows no single row and no suspicious state.
+        The number of hardest rows that are shown. With 0 the report shows no single row, no suspicious
+        state, and in the table of the data no value of fewer than 5 rows except minima and maxima.
     random_state : int, RandomState instance or None, default=0
         Which rows are drawn for the importance of features (at most 1,000) and for prediction sets (at most 600).
+        The report names the seed that repeats it; with a generator or None, that is drawn first.
 
     Examples
     --------
@@ -97,13 +104,19 @@ def write_report(
     ...     print(path.read_text(encoding="utf-8")[:15])
     <!DOCTYPE html>
     """
-    chosen = Options(title, None if card is None else Path(card), n_rows, random_state)
-    places = Path(path), chosen.card
-    for argument, place, suffixes in (("path", places[0], SUFFIXES), ("card", places[1], (".md",))):
-        if place is not None:
-            check_choice(f"{argument}={str(place)!r}: extension", place.suffix.lower(), suffixes)
-            check_place(place)
-    write_page(model, X, Y, Path(path), chosen)
+    place = _place("path", path, SUFFIXES)
+    card_place = None if card is None else _place("card", card, (".md",))
+    write_page(model, X, Y, place, Options(title, card_place, n_rows, random_state))
+
+
+def _place(argument: str, path: Any, suffixes: tuple[str, ...]) -> Path:
+    """Return the path of a file that can be written."""
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(f"{argument}={path!r} is not the name of a file: give one that ends in {suffixes[0]}.")
+    place = Path(path)
+    check_choice(f"{argument}={str(place)!r}: extension", place.suffix.lower(), suffixes)
+    check_place(place)
+    return place
 
 
 def write_page(
@@ -117,17 +130,25 @@ def write_page(
     if options.card is not None:
         require("skops.card")
     check_count("n_rows", options.n_rows, 0)
+    options = options._replace(random_state=_seed(options.random_state))
     rows = _read(model, X, Y, source)
     found = measure(model, rows, options.n_rows, options.random_state)
-    html = page(found, options)
-    with replacing(path) as new:
-        new.write_text(html, encoding="utf-8")
+    texts = {path: page(found, options)}
     if options.card is not None:
         from pmdc.report.page.card import model_card
 
-        with replacing(options.card) as new:
-            new.write_text(model_card(found, options), encoding="utf-8")
+        texts[options.card] = model_card(found, options)
+    with ExitStack() as stack:
+        for place, text in texts.items():
+            stack.enter_context(replacing(place)).write_text(text, encoding="utf-8")
     return found
+
+
+def _seed(random_state: Any) -> int:
+    """Return a whole number that repeats what is drawn; from a generator, its next one."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _read(model: Any, X: Any, Y: Any, source: tuple[str, str, Any] | None) -> Rows:
@@ -140,11 +161,11 @@ def _read(model: Any, X: Any, Y: Any, source: tuple[str, str, Any] | None) -> Ro
             "its best_estimator_, for a pipeline its last step, with X transformed by the steps before."
         )
     check_is_fitted(model)
+    n_rows, n_outcomes = _count_rows("X", X), _count_rows("Y", Y)
+    if n_rows != n_outcomes:
+        raise ValueError(f"X has {n_rows} rows, Y has {n_outcomes}: they must have the same number of rows.")
     Y, _ = take_sets(Y)
     truth = model.class_table_.encode(Y, unknown="mark", missing="mark")
-    n_rows = len(X) if hasattr(X, "__len__") else X.shape[0]
-    if n_rows != len(truth):
-        raise ValueError(f"X has {n_rows} rows, Y has {len(truth)}: they must have the same number of rows.")
     for name, known in zip(model.class_table_.names, np.any(truth >= 0, axis=0).tolist(), strict=True):
         if not known:
             raise ValueError(
@@ -155,6 +176,15 @@ def _read(model: Any, X: Any, Y: Any, source: tuple[str, str, Any] | None) -> Ro
     return Rows(X, Y, name, word, places)
 
 
+def _count_rows(argument: str, table: Any) -> int:
+    try:
+        if not isinstance(table, (str, bytes)):
+            return int(_num_samples(table))
+    except TypeError:
+        pass
+    raise TypeError(f"{argument}={reprlib.repr(table)} is not a table: give one like that for fit.")
+
+
 # The page --------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +192,7 @@ def page(found: Findings, options: Options) -> str:
     """Return the whole page."""
     sections = [
         summary_section(found),
-        data_section(found),
+        data_section(found, 0 if options.n_rows else RARE),
         graph_section(found),
         loss_section(found),
         calibration_section(found),
@@ -191,7 +221,7 @@ def page(found: Findings, options: Options) -> str:
 
 
 def title_of(found: Findings, options: Options) -> str:
-    if options.title is not None:
+    if options.title is not None and options.title.strip():
         return shorten(options.title, 200)
     some = [shorten(name, 40) for name in found.names[:_TITLE_NAMES]]
     more = len(found.names) - len(some)

@@ -18,6 +18,8 @@ Content = str | Element | Sequence["str | Element"]
 MAX_NAME = 60
 """Longer names and states are shortened, except where the columns are listed."""
 
+EMPTY = "(empty)"
+
 _KEPT = "\n\t\u200c\u200d"
 """Characters that are not printable but part of a text: the last two join letters of some scripts."""
 _LONG_WORD = 20
@@ -38,8 +40,8 @@ def _replacement(character: str) -> str:
 
 
 def shorten(text: Any, limit: int = MAX_NAME) -> str:
-    """Return a text in one line of at most so many characters."""
-    line = re.sub(r"\s+", " ", clean(text)).strip()
+    """Return a text in one line of at most so many characters; an empty one can be seen."""
+    line = re.sub(r"\s+", " ", clean(text)).strip() or EMPTY
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

@@ -18,6 +18,7 @@ from pmdc.evaluation.losses import LossReport, report_losses
 from pmdc.explain import Importance, importance
 from pmdc.table.columns import UNKNOWN, Column, read_columns
 from pmdc.table.frequencies import Frequencies
+from pmdc.table.gaps import weighted_median
 
 COVERAGES = (0.8, 0.9, 0.95)
 N_CELLS = 10
@@ -108,7 +109,7 @@ class Findings:
     doubtful: DoubtfulCells | None
     sets: Sets | str
     like_training: bool
-    """Whether the states occur exactly as often as in the training rows."""
+    """Whether these are probably the training rows, by what the model knows of them."""
 
     @property
     def names(self) -> list[str]:
@@ -128,10 +129,11 @@ def measure(model: Any, rows: Rows, n_rows: int, random_state: Any) -> Findings:
     assert held_out.log_prob is not None
     finite = np.flatnonzero(np.isfinite(held_out.log_prob) & held_out.known.any(axis=1))
     hardest = finite[np.argsort(held_out.log_prob[finite], kind="stable")][:n_rows]
+    columns = read_columns(rows.X, "X", type(model).__name__, allow_missing=True)
     return Findings(
         model,
         rows,
-        read_columns(rows.X, "X", type(model).__name__, allow_missing=True),
+        columns,
         held_out,
         report_losses(model, rows.X, rows.Y, held_out=held_out),
         measured,
@@ -139,7 +141,7 @@ def measure(model: Any, rows: Rows, n_rows: int, random_state: Any) -> Findings:
         int(np.isneginf(held_out.log_prob).sum()),
         doubtful,
         sets,
-        _is_like_training(model, held_out.truth),
+        _is_like_training(model, columns, held_out.truth),
     )
 
 
@@ -243,10 +245,25 @@ def _cells_at(cells: SuspiciousCells, index: Codes) -> SuspiciousCells:
     return SuspiciousCells(rows[index], names[index], states[index], expected[index], prob[index])
 
 
-def _is_like_training(model: Any, truth: Codes) -> bool:
-    """Return whether all states occur exactly as often as in the training rows, so that these are probably the same."""
-    frequencies = getattr(model, "frequencies_", None)
-    if frequencies is None:
+def _is_like_training(model: Any, columns: Sequence[Column], truth: Codes) -> bool:
+    """Return whether the rows are as many as in training, with the same counts of states and gaps and the same medians.
+
+    Counts of states alone also agree between the halves of a stratified split.
+    """
+    frequencies, features = getattr(model, "frequencies_", None), model.feature_table_
+    if frequencies is None or len(truth) != frequencies.n_rows:
         return False
     own = Frequencies.of(truth, model.class_table_.sizes)
-    return all(np.array_equal(mine, theirs) for mine, theirs in zip(own.counts, frequencies.counts, strict=True))
+    if not all(np.array_equal(mine, theirs) for mine, theirs in zip(own.counts, frequencies.counts, strict=True)):
+        return False
+    medians = zip(features.continuous, features.filling.values, strict=False)  # earlier versions do not have them
+    return all(
+        features.gaps.get(columns[i].name, 0) == columns[i].missing.sum()
+        for i in {*features.continuous, *features.discrete}
+    ) and all(_median(columns[i]) == median for j, (i, median) in enumerate(medians) if j not in features.parts)
+
+
+def _median(column: Column) -> float | None:
+    """Return the median of a column of numbers; None for one of something else."""
+    values = column.values[~column.missing]
+    return weighted_median(values) if len(values) and values.dtype.kind in "fiub" else None

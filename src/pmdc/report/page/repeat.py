@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from sklearn.utils._pprint import _EstimatorPrettyPrinter
+
 from pmdc.network.words import describe_structure
 from pmdc.report.page.elements import E, clean, note, paragraph, section
 from pmdc.report.page.findings import Findings
@@ -16,8 +18,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "matplotlib"
 
 
 def settings_of(model: Any) -> str:
-    """Return the class and the parameters that differ from their defaults; addresses in memory are left out."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(model))
+    """Return the class and the parameters that differ from their defaults; addresses in memory are left out.
+
+    `repr` would leave out elements of long lists.
+    """
+    whole = _EstimatorPrettyPrinter(compact=True, indent=1, indent_at_name=True).pformat(model)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", whole)
 
 
 def versions() -> dict[str, str]:
@@ -33,7 +39,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def repeat_section(found: Findings, random_state: Any) -> Element:
+def repeat_section(found: Findings, seed: int) -> Element:
     """Return what it takes to repeat the fit and the report."""
     details: list[Element] = []
     if hasattr(found.model, "structure_"):
@@ -47,6 +53,6 @@ def repeat_section(found: Findings, random_state: Any) -> Element:
         paragraph(f"Made with {', '.join(f'{package} {number}' for package, number in versions().items())}."),
         note(
             "Rows drawn at random (for importance and prediction sets) depend on "
-            f"random_state={settings_of(random_state)}: the same model, table and versions give the same report."
+            f"random_state={seed}: the same model, table and versions give the same report."
         ),
     )

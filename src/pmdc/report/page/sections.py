@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from pmdc.evaluation.verdict import Difference, Mean
+from pmdc.evaluation.verdict import Difference
 from pmdc.evaluation.wording import (
     EACH_ITS_OWN,
     LOSSES,
@@ -72,11 +72,15 @@ def _facts(found: Findings) -> Element:
     losses = found.losses.model
     nats = losses.joint_log_loss.value
     likely = f"{math.exp(-nats):.2g}" if math.isfinite(nats) else "0"
-    accuracy = f"{100 * (1 - losses.hamming_loss.value):.1f} %"
-    whole = "–" if math.isnan(losses.subset_loss.value) else f"{100 * (1 - losses.subset_loss.value):.1f} %"
+    accuracy, whole = _percent(1 - losses.hamming_loss.value), _percent(1 - losses.subset_loss.value)
+    n_complete = found.losses.n_complete
     tiles = [
-        ("States predicted right", accuracy, f"mean over {len(found.names)} class variables"),
-        ("Whole rows predicted right", whole, "all class variables together"),
+        ("States predicted right", accuracy, "of all known states"),
+        (
+            "Whole rows predicted right",
+            whole,
+            f"predicted as a whole; {n_complete:,} complete row{'s' * (n_complete != 1)}",
+        ),
         ("Joint log-loss", _number(nats), f"the truth has probability {likely} (geometric mean)"),
         ("Calibration error", f"{found.losses.calibration_error:.3f}", "0 if all probabilities are right"),
     ]
@@ -222,8 +226,8 @@ def _each_variable(found: Findings) -> Element:
     lines: list[list[Content]] = [
         [
             named(name),
-            _percentage(losses.accuracy),
-            f"{100 * losses.most_frequent_accuracy:.1f} %",
+            _percent(losses.accuracy.value, losses.accuracy.error),
+            _percent(losses.most_frequent_accuracy),
             mean_words(losses.log_loss),
         ]
         for name, losses in found.losses.class_variables.items()
@@ -232,10 +236,11 @@ def _each_variable(found: Findings) -> Element:
     return long_table("Each class variable: how often the prediction is right", headings, lines, numbers=headings[1:])
 
 
-def _percentage(mean: Mean) -> str:
-    if math.isnan(mean.value):
+def _percent(value: float, error: float | None = None) -> str:
+    """Return a share that was measured, with its standard error."""
+    if math.isnan(value):
         return "unknown"
-    return f"{100 * mean.value:.1f}" + (f" ± {100 * mean.error:.1f} %" if mean.error is not None else " %")
+    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f} %" if error is not None else " %")
 
 
 # Calibration -----------------------------------------------------------------------------------------------------
@@ -329,7 +334,7 @@ def sets_section(found: Findings) -> Element:
         [
             _KINDS[line.kind],
             share(line.coverage, 1),
-            f"{100 * line.found:.1f} ± {100 * line.error:.1f} %",
+            _percent(line.found, line.error),
             _size(float(np.median(line.sizes))),
             _size(float(np.quantile(line.sizes, 0.9, method="higher"))),
         ]

@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
+from pmdc.inference import JointDistribution
 from pmdc.report.canvas import plain_figure
 from pmdc.report.page.elements import note, shorten
 from pmdc.report.page.findings import Findings
@@ -24,19 +27,24 @@ _TOLD = 3
 
 
 def waterfall(found: Findings, row: int, name: str, state: Any, given: Any = None) -> Element | None:
-    """Return a picture of what a state owes to each feature and class variable; None if the model has no tables."""
+    """Return a picture of what a state owes to each feature and class variable.
+
+    None if the model has no conditional tables (a chain or a powerset), or if the class variable has no other state.
+    """
     from pmdc.explain import explain_row
     from pmdc.report.waterfall import draw_waterfall
 
+    X, _ = found.rows.take(np.array([row]))
+    n_states = len(found.model.class_table_.states[found.names.index(name)])
+    if n_states < 2 or not isinstance(found.model.predict_joint(X), JointDistribution):
+        return None
     n_rows = min(_ROWS, max(_MIN_ROWS, _WORK // max(1, len(found.columns))))
     try:
         explanation = explain_row(
             found.model, found.rows.X, row, name, state, given, max_background=n_rows, random_state=0
         )
-    except TypeError:  # a chain or a powerset
-        return None
-    except ValueError as error:  # probabilities of zero
-        return note(f"No explanation: {error}")
+    except ValueError:  # log-odds that are infinite or nearly so
+        return note("No waterfall: some probabilities of this row are zero, or too small to be told apart from zero.")
     short = _shortened(explanation)
     n_rows = min(n_rows, len(found.held_out.truth))
     known = " Other states of the row are known." if given else ""
