@@ -5,10 +5,9 @@ from __future__ import annotations
 import platform
 import re
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from typing import Any
 from xml.etree.ElementTree import Element
-
-from sklearn.utils._pprint import _EstimatorPrettyPrinter
 
 from pmdc.network.words import describe_structure
 from pmdc.report.page.elements import E, clean, note, paragraph, section
@@ -20,9 +19,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "networkx", "matplotlib"
 def settings_of(model: Any) -> str:
     """Return the class and the parameters that differ from their defaults; addresses in memory are left out.
 
-    `repr` would leave out elements of long lists.
+    The `repr` of an estimator would leave out elements of long lists.
     """
-    whole = _EstimatorPrettyPrinter(compact=True, indent=1, indent_at_name=True).pformat(model)
+    defaults = {name: one.default for name, one in signature(type(model).__init__).parameters.items()}
+    given = {name: repr(value) for name, value in model.get_params(deep=False).items()}
+    changed = [f"{name}={text}" for name, text in given.items() if text != repr(defaults.get(name))]
+    whole = f"{type(model).__name__}({', '.join(changed)})"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", whole)
 
 
