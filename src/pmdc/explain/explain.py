@@ -41,6 +41,9 @@ BY = ("features", "experts")
 MAX_STATES = 12
 """A message lists no more states."""
 
+MAX_EXPERTS = 9
+"""With so many experts and `BESIDE`, all coalitions are evaluated."""
+
 BESIDE = "features beside the experts"
 """Discrete features that are parents, and experts that see the parents."""
 
@@ -85,7 +88,7 @@ def explain_row(
     given : mapping of names to states, default=None
         States of other class variables that are known.
     by : {"features", "experts"}, default="features"
-        What the direct contribution of x is divided among. Experts are exact: the local model is linear in them.
+        What the direct contribution of x is divided among. Experts are exact, up to eight of them.
     max_background : int, default=50
         If X has more rows, a random sample of this size is the background.
     n_permutations : int, default=2
@@ -325,7 +328,7 @@ class _Question:
             Z = np.where(np.repeat(switched[:, :-1], size, axis=1), one, others[rows])
             return weigh(network.table(self.k, features, Z), weights)[:, None]
 
-        found = shapley_values(value, len(names) + 1, n, self.n_permutations, random)
+        found = shapley_values(value, len(names) + 1, n, self.n_permutations, random, MAX_EXPERTS)
         parts = [
             Contribution("expert", name, None, float(share), float(error))
             for name, share, error in zip(

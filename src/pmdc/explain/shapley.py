@@ -20,7 +20,7 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats, Marks
 
 MAX_ENUMERATED = 6
-"""With at most so many players all coalitions are evaluated."""
+"""With at most so many players all coalitions are evaluated by default."""
 
 MAX_ROWS = 2**15
 """Rows that are evaluated at once."""
@@ -45,7 +45,12 @@ Game = Callable[[Marks, Codes], Floats]
 
 
 def shapley_values(
-    game: Game, n_players: int, n_background: int, n_permutations: int, random: np.random.RandomState
+    game: Game,
+    n_players: int,
+    n_background: int,
+    n_permutations: int,
+    random: np.random.RandomState,
+    max_enumerated: int | None = None,
 ) -> Shapley:
     """Return Shapley values.
 
@@ -56,8 +61,10 @@ def shapley_values(
     n_permutations : int
         Random orders for each background row, each of which is used with its reverse; at least 2.
     random : RandomState
+    max_enumerated : int, optional
+        With at most so many players all coalitions are evaluated; by default `MAX_ENUMERATED`.
     """
-    if n_players <= MAX_ENUMERATED:
+    if n_players <= (MAX_ENUMERATED if max_enumerated is None else max_enumerated):
         return _enumerate(game, n_players, n_background)
     return _sample(game, n_players, n_background, n_permutations, random)
 
