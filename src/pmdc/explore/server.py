@@ -11,7 +11,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -28,6 +28,8 @@ _GRACE_SECONDS = 3
 """How long running requests may take to end when the server is stopped."""
 _HEAD_SECONDS = 10.0
 """How long a client may take to send the head of a request."""
+
+_NOT_STARTED = "the server could not be started; the message above says why."
 
 
 class CannotListen(Exception):
@@ -189,11 +191,14 @@ def run(app: ASGIApp, listener: socket.socket, started: Callable[[], object] = l
     started : callable
         Called when the server answers.
     """
-    _serve(_Server(app, started), listener)
+    server = _Server(app, started)
+    _serve(server, listener)
+    if not server.started:
+        raise RuntimeError(_NOT_STARTED)
 
 
 def _serve(server: _Server, listener: socket.socket) -> None:
-    with listener:
+    with listener, suppress(SystemExit):  # how uvicorn ends if the application does not start
         server.run(sockets=[listener])
 
 
@@ -214,7 +219,7 @@ class Background:
         self._thread.start()
         while not answers.wait(0.05):
             if not self._thread.is_alive():
-                raise RuntimeError("the server could not be started; the message above says why.")
+                raise RuntimeError(_NOT_STARTED)
 
     def stop(self) -> None:
         """End the server; running requests have a few seconds to end."""
