@@ -15,10 +15,9 @@ from pmdc._support.progress import tell_phase, tell_step
 from pmdc.completion import SuspiciousCells, improbable_cells
 from pmdc.evaluation.held_out import HeldOut, evaluate
 from pmdc.evaluation.losses import LossReport, report_losses
+from pmdc.evaluation.training_rows import is_like_training
 from pmdc.explain import Importance, importance
 from pmdc.table.columns import UNKNOWN, Column, read_columns
-from pmdc.table.frequencies import Frequencies
-from pmdc.table.gaps import weighted_median
 
 COVERAGES = (0.8, 0.9, 0.95)
 N_CELLS = 10
@@ -141,7 +140,7 @@ def measure(model: Any, rows: Rows, n_rows: int, random_state: Any) -> Findings:
         int(np.isneginf(held_out.log_prob).sum()),
         doubtful,
         sets,
-        _is_like_training(model, columns, held_out.truth),
+        is_like_training(model, columns, held_out.truth),
     )
 
 
@@ -243,27 +242,3 @@ def _least_probable(found: Sequence[SuspiciousCells]) -> SuspiciousCells:
 def _cells_at(cells: SuspiciousCells, index: Codes) -> SuspiciousCells:
     rows, names, states, expected, prob = cells
     return SuspiciousCells(rows[index], names[index], states[index], expected[index], prob[index])
-
-
-def _is_like_training(model: Any, columns: Sequence[Column], truth: Codes) -> bool:
-    """Return whether the rows are as many as in training, with the same counts of states and gaps and the same medians.
-
-    Counts of states alone also agree between the halves of a stratified split.
-    """
-    frequencies, features = getattr(model, "frequencies_", None), model.feature_table_
-    if frequencies is None or len(truth) != frequencies.n_rows:
-        return False
-    own = Frequencies.of(truth, model.class_table_.sizes)
-    if not all(np.array_equal(mine, theirs) for mine, theirs in zip(own.counts, frequencies.counts, strict=True)):
-        return False
-    medians = zip(features.continuous, features.filling.values, strict=False)  # earlier versions do not have them
-    return all(
-        features.gaps.get(columns[i].name, 0) == columns[i].missing.sum()
-        for i in {*features.continuous, *features.discrete}
-    ) and all(_median(columns[i]) == median for j, (i, median) in enumerate(medians) if j not in features.parts)
-
-
-def _median(column: Column) -> float | None:
-    """Return the median of a column of numbers; None for one of something else."""
-    values = column.values[~column.missing]
-    return weighted_median(values) if len(values) and values.dtype.kind in "fiub" else None
