@@ -79,6 +79,7 @@ def run_service(
 ) -> None:
     _require_extra()
     from pmdc.explore.application import service
+    from pmdc.explore.guards import guarded
     from pmdc.explore.interface import Interface
 
     screen = Screen(quiet)
@@ -91,30 +92,35 @@ def run_service(
         table = None if source is None else _read_table(screen, "serve", model, source, format)
         interface = Interface(model, table, path.name, max_rows, settings.max_seconds)
         _log_requests(logging.WARNING if quiet else logging.INFO)
-        _run(service(interface, settings), listener, lambda url: screen.print(_served(path, url)))
+        _run(guarded(service(interface), settings), listener, lambda url: screen.print(_served(path, url)))
 
 
 def run_explorer(
     path: Path, source: str | None, format: Format, port: int | None, *, browser: bool, trust: bool, quiet: bool
 ) -> None:
     _require_extra()
-    from pmdc.explore.application import explorer
+    from pmdc.explore.explorer import explorer
+    from pmdc.explore.guards import Settings, guarded
     from pmdc.explore.interface import Interface
+    from pmdc.explore.page.document import write_page
     from pmdc.explore.server import open_browser
 
     screen = Screen(quiet)
-
-    def started(url: str) -> None:
-        screen.print(_served(path, url))
-        if browser:
-            open_browser(url)
 
     listener = _listen("127.0.0.1", EXPLORER_PORT if port is None else port, or_any=port is None)
     with listener:
         model = load_model(path, trust)
         table = None if source is None else _read_table(screen, "explore", model, source, format)
         _log_requests(logging.WARNING)
-        _run(explorer(Interface(model, table, path.name)), listener, started)
+        interface = Interface(model, table, path.name)
+
+        def started(url: str) -> None:
+            screen.print(_served(path, url))
+            threading.Thread(target=interface.predict_table, daemon=True).start()
+            if browser:
+                open_browser(url)
+
+        _run(guarded(explorer(interface, write_page), Settings()), listener, started)
 
 
 def _require_extra() -> None:

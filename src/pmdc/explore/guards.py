@@ -315,7 +315,7 @@ class TimeLimit:
             f"The answer was not ready within {self.max_seconds:g} s, the limit of this server: send fewer rows at "
             "once, or ask for less about each."
         )
-        await Refusal(504, "timeout", message).send(send)
+        await Refusal(503, "timeout", message).send(send)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
