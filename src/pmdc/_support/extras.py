@@ -16,6 +16,8 @@ _EXTRAS = {
     "matplotlib": "plot",
     "pgmpy": "peers",
     "pyscipopt": "ip",
+    "fastapi": "explore",
+    "uvicorn": "explore",
 }
 
 

@@ -5,18 +5,37 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from pmdc.table_files import Format
+from pmdc.cli import serving_app
+from pmdc.cli.options import (
+    READING,
+    Alternatives,
+    Decimal,
+    Delimiter,
+    DropMissing,
+    Encoding,
+    Force,
+    Given,
+    Json,
+    Missing,
+    Model,
+    Quiet,
+    Sheet,
+    Table,
+    Trust,
+    read_format,
+    split_names,
+)
 
 _EPILOG = """\b
 Example, from a table to predictions, filled gaps and doubtful cells:
   pmdc fit survey.csv --classes vote,party -o survey.skops
   pmdc show survey.skops
   pmdc report survey.skops held_out.csv -o report.html
+  pmdc explore survey.skops survey.csv
   pmdc predict survey.skops new.csv --loss subset --proba -o predicted.csv
   pmdc impute survey.skops survey.csv -o filled.csv
   pmdc check survey.skops survey.csv"""
@@ -32,64 +51,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_READING, _OUTPUT, _LEARNING = "Reading the table", "Output", "Learning"
-
-Table = Annotated[
-    str, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet or Excel file; - is CSV from the standard input.")
-]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by pmdc fit.")]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(metavar="CHAR", help="Delimiter of a text file, such as ';' or tab.", rich_help_panel=_READING),
-]
-Decimal = Annotated[
-    Literal[".", ","], typer.Option(metavar="CHAR", help="Decimal separator, . or a comma.", rich_help_panel=_READING)
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Encoding of a text file: utf-8, utf-16, cp1252, ...", rich_help_panel=_READING),
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORDS",
-        help="Words that mean a missing value, separated by commas, in addition to NA, N/A, NaN and null; '' for "
-        "empty cells only.",
-        rich_help_panel=_READING,
-    ),
-]
-Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Sheet of an Excel file.", rich_help_panel=_READING)]
-DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", metavar="", help="Drop rows with any missing value.", rich_help_panel=_READING)
-]
-Alternatives = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHAR",
-        help="Separates the possible states in cells of class variables of which only these are known: with '|', "
-        "red|blue means red or blue.",
-        rich_help_panel=_READING,
-    ),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", metavar="", help="Print only errors and warnings.", rich_help_panel=_OUTPUT)
-]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document.", rich_help_panel=_OUTPUT)]
-Force = Annotated[bool, typer.Option("--force", "-f", metavar="", help="Overwrite an existing output file.")]
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", metavar="", help="Load a model of trees (forest, boosting); only for files whose author you trust."
-    ),
-]
-Given = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CLASS=STATE",
-        help="Known state of a class variable: CLASS=STATE for all rows, or CLASS=@COLUMN to read it from a column "
-        "of the table, where an empty cell means unknown. Can be repeated.",
-    ),
-]
+_LEARNING = "Learning"
 
 
 def _version(requested: bool) -> None:
@@ -227,7 +189,7 @@ def fit(
         typer.Option(
             metavar="ORDER",
             help="Order of day and month in dates such as 01/02/2024, where the column does not tell: dmy or mdy.",
-            rich_help_panel=_READING,
+            rich_help_panel=READING,
         ),
     ] = None,
     quiet: Quiet = False,
@@ -239,7 +201,7 @@ def fit(
 
     run(
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         Settings(
             Choices(
                 classes,
@@ -333,7 +295,7 @@ def show(
         index,
         given or [],
         output,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         GraphOptions(max_arcs, features, table),
         conditional=conditional,
         trust=trust,
@@ -389,7 +351,7 @@ def predict(
     run(
         model,
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         output,
         loss=loss,
         given=given or [],
@@ -432,7 +394,7 @@ def evaluate(
     run(
         model,
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         plot,
         drop_missing=drop_missing,
         alternatives=alternatives,
@@ -493,7 +455,7 @@ def report(
     run(
         model,
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         Wanted(output, title, card, rows, seed),
         drop_missing=drop_missing,
         alternatives=alternatives,
@@ -501,6 +463,10 @@ def report(
         force=force,
         quiet=quiet,
     )
+
+
+app.command()(serving_app.explore)
+app.command()(serving_app.serve)
 
 
 @app.command()
@@ -552,7 +518,7 @@ def impute(
     run(
         model,
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         output,
         Completion(kind, 5 if draws is None else draws, seed or 0),
         keep=keep or [],
@@ -627,7 +593,7 @@ def check(
     run(
         model,
         table,
-        _format(delimiter, decimal, encoding, missing, sheet),
+        read_format(delimiter, decimal, encoding, missing, sheet),
         output,
         most=most,
         folds=folds,
@@ -697,14 +663,14 @@ def benchmark(
         for module in ("pandas", "matplotlib", "scikit_posthocs"):  # check them before hours of work
             require(module)
         store = run(
-            sets if sets == "all" else _split(sets),
-            methods=None if methods == "all" else _split(methods),
-            estimators=_split(estimators),
+            sets if sets == "all" else split_names(sets),
+            methods=None if methods == "all" else split_names(methods),
+            estimators=split_names(estimators),
             n_folds=folds,
             n_jobs=jobs,
             out=out,
             data_dir=data,
-            classes=_split(classes),
+            classes=split_names(classes),
             max_candidates=max_candidates,
             quick=quick,
             retry_failed=retry_failed,
@@ -726,7 +692,7 @@ def _check_data_folder(sets: str, quick: bool, data: Path | None) -> None:
     from pmdc.cli.running import BadInput
     from pmdc.table_files import SUFFIXES
 
-    if not quick and all(name.endswith(SUFFIXES) for name in _split(sets)):
+    if not quick and all(name.endswith(SUFFIXES) for name in split_names(sets)):
         return
     source = "--data" if data is not None else "PMDC_DATA"
     folder = str(data) if data is not None else os.environ.get("PMDC_DATA")
@@ -737,20 +703,3 @@ def _check_data_folder(sets: str, quick: bool, data: Path | None) -> None:
         )
     if not Path(folder).is_dir():
         raise BadInput(f"{source} is {folder!r}, which is not a folder: give the folder of the benchmark tables.")
-
-
-def _split(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _format(
-    delimiter: str | None, decimal: str, encoding: str | None, missing: str | None, sheet: str | None
-) -> Format:
-    from pmdc.cli.running import BadInput
-    from pmdc.table_files import MISSING_WORDS, Format
-
-    char = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-    if char is not None and (len(char) != 1 or char in "\"'\n\r"):
-        raise BadInput(f"--delimiter {delimiter!r} must be one character, such as ',' or ';', or the word tab.")
-    words = _split(missing or "")
-    return Format(char, decimal, encoding, () if missing is not None and not words else (*MISSING_WORDS, *words), sheet)
