@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, estimator_html_repr
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pmdc._support.arrays import Codes, Floats
@@ -26,6 +26,7 @@ from pmdc.decisions.losses import Choice
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import Evidence, ImpossibleEvidenceError, read_given
 from pmdc.learners import default_estimator
+from pmdc.presentation import PresentationMixin
 from pmdc.table.classes import ClassTable, keep_names_apart, refuse_unknown, warn_misspelt
 from pmdc.table.columns import MISSING, UNKNOWN, read_columns, read_matrix
 from pmdc.table.features import Features, FeatureTable
@@ -35,15 +36,11 @@ from pmdc.table.weak_labels import are_sets, without_sets
 
 if TYPE_CHECKING:
     import networkx
-    from matplotlib.axes import Axes
-
-    from pmdc.explain import Importance
-
 _CHUNK_CELLS = 2**24
 """Cells of conditional tables held in memory at once while predicting (128 MiB)."""
 
 
-class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator, ABC):
+class MultiDimensionalClassifier(PresentationMixin, CompletionMixin, ClassifierMixin, BaseEstimator, ABC):
     """Base class of the classifiers that predict several class variables together."""
 
     estimator: Any
@@ -407,86 +404,6 @@ class MultiDimensionalClassifier(CompletionMixin, ClassifierMixin, BaseEstimator
         truth = self._read_truth(y, len(features), "mark")
         right = self._decide(features, self.loss, None) == truth
         return mean_of_cells(right, truth != MISSING, sample_weight)
-
-    def to_networkx(self) -> networkx.DiGraph:
-        """Return the graph of the fitted model, for `pmdc.report.draw_graph`; ValueError if it has no graph."""
-        check_is_fitted(self)
-        return self._own_graph()
-
-    def feature_importance(self, X: Any, Y: Any, **options: Any) -> Importance:
-        """Measure how much each class variable depends on each feature, given its parents.
-
-        This is `pmdc.explain.importance` with ``loss="log", given_parents=True``: the values of one feature at a time
-        are shuffled among the rows, and the importance of the feature for a class variable is the mean increase of
-        -log P(y_k | its parents, x).
-
-        Parameters
-        ----------
-        X, Y : tables as for `fit`
-            Rows with known outcomes. Rows that were used in `fit` make features look more important than they are.
-        **options
-            The other parameters of `pmdc.explain.importance`: ``n_repeats``, ``max_rows``, ``random_state``, ....
-
-        Returns
-        -------
-        Importance
-            ``by_variable`` with ``importances_mean`` and ``standard_error``; ``top(n)`` lists the features whose
-            importance is more than chance.
-        """
-        from pmdc.explain import importance
-
-        return importance(self, X, Y, "log", given_parents=True, **options)
-
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        title: str | None = None,
-        max_arcs: int | None = 40,
-        features: int = 0,
-        X: Any = None,
-        Y: Any = None,
-    ) -> Axes:
-        """Draw the graph of the model, which is the same for all rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default in a new figure of suitable size.
-        title : str, optional
-        max_arcs : int, default=40
-            The largest number of arcs; of more, the strongest are drawn and the others counted. None draws all.
-        features : int, default=0
-            Draw the features that matter most for each class variable as well, at most this many, continuous and
-            discrete ones (see `feature_importance`). This needs X and Y, because a model contains no rows.
-        X, Y : tables as for `fit`
-            Rows with known outcomes for `features`, best those that were not used in `fit`.
-
-        Returns
-        -------
-        matplotlib Axes
-            See `pmdc.report.draw_graph`. ``predict_joint(X).plot(row)`` draws the network of one row, with its
-            probabilities.
-
-        Examples
-        --------
-        >>> from pmdc import GBNC
-        >>> from pmdc.datasets import make_network
-        >>> data = make_network(300, random_state=0)
-        >>> ax = GBNC(experts=None, max_parents=1).fit(data.X, data.Y).plot(title="The graph")
-        >>> ax.figure.savefig("graph.svg")  # doctest: +SKIP
-        """
-        from pmdc.report import draw_graph, feature_graph
-
-        asked = features != 0 or X is not None or Y is not None
-        graph = feature_graph(self, X, Y, features) if asked else self.to_networkx()
-        return draw_graph(graph, ax, title=title, max_arcs=max_arcs)
-
-    def _html_repr(self) -> str:
-        """Return what notebooks show: scikit-learn's diagram and, once fitted, the graph."""
-        from pmdc.report.html import model_html
-
-        return str(estimator_html_repr(self)) + model_html(self)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``estimator__<parameter>`` also works for the default estimator."""

@@ -21,6 +21,7 @@ SCRIPTS = (
     "waterfall.js",
     "compare.js",
     "files.js",
+    "live.js",
     "main.js",
 )
 """In the order in which they are joined: later files use earlier ones."""
@@ -35,7 +36,8 @@ def write_page(start: dict[str, Any]) -> str:
     ----------
     start : dict
         What the page starts with. ``{"live": True}``: it asks a server. ``{"live": False, "recorded": {key: answer},
-        "state": "#..."}``: its answers are those recorded, and it asks nobody.
+        "state": "#..."}``: its answers are those recorded, and it asks nobody. With ``"server": address`` as well, the
+        live page is shown instead, if it is there.
 
     Returns
     -------
@@ -56,6 +58,7 @@ def write_page(start: dict[str, Any]) -> str:
             f"style-src {_digest(style)}",
             f"script-src {_digest(script)}",
             f"connect-src {server}",
+            "frame-src " + start.get("server", "'none'"),
             "base-uri 'none'",
             "form-action 'none'",
         ]

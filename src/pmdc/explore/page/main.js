@@ -157,6 +157,8 @@ async function begin() {
   find("viewport").setAttribute("tabindex", "0");
   await refresh();
   if (wrong.length) complain(wrong.join(" "));
+  tellReady();
+  if (start.server) showLive(start.server);
 }
 
 begin();
