@@ -101,8 +101,10 @@ class Reader:
         """Return known states of `n` rows, given for all of them or as a list with those of each row."""
         if isinstance(given, list) and len(given) != n:
             raise Problem(f"given: {len(given)} are given for {n} rows: give one for each row, or one object.", "given")
-        each: Sequence[Any] = given if isinstance(given, list) else [given] * n
         codes = np.full((n, len(self.states)), NO_EVIDENCE)
+        if given is None:
+            return Evidence(codes)
+        each: Sequence[Any] = given if isinstance(given, list) else [given] * n
         possible: list[Marks | None] = [None] * len(self.states)
         for i, known in enumerate(each):
             for k, own in enumerate(self.states):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import os
 import signal
@@ -186,12 +187,16 @@ class _Server(uvicorn.Server):
 def run(app: ASGIApp, listener: socket.socket, started: Callable[[], object] = lambda: None) -> None:
     """Serve an application until Ctrl-C, SIGTERM or SIGHUP.
 
+    What is in memory now, such as the model, is kept from the garbage collector: large answers make it run often.
+
     Parameters
     ----------
     started : callable
         Called when the server answers.
     """
     server = _Server(app, started)
+    gc.collect()
+    gc.freeze()
     _serve(server, listener)
     if not server.started:
         raise RuntimeError(_NOT_STARTED)

@@ -174,7 +174,10 @@ class Network:
     @property
     def class_parents(self) -> list[ParentSet]:
         """The class variables among the parents of each class variable."""
-        return [node.family.classes(len(self.nodes)) for node in self.nodes]
+        return [self._parents(k) for k in range(len(self.nodes))]
+
+    def _parents(self, child: int) -> ParentSet:
+        return self.nodes[child].family.classes(len(self.nodes))
 
     @property
     def cells_per_row(self) -> int:
@@ -222,7 +225,7 @@ class Network:
         return self._table(child, np.ascontiguousarray(X), features)
 
     def _table(self, child: int, X: Floats, features: Features) -> Floats:
-        node, parents = self.nodes[child], self.class_parents[child]
+        node, parents = self.nodes[child], self._parents(child)
         codes = np.hstack([np.zeros((len(features), len(self.nodes)), dtype=np.int64), features.discrete])
         if self.experts is None or self.experts.conditional(child) is None:
             table = node.table(X, codes, parents)
@@ -238,7 +241,7 @@ class Network:
         assert self.experts is not None
         given = self.experts.conditional(child)
         assert given is not None
-        node, parents = self.nodes[child], self.class_parents[child]
+        node, parents = self.nodes[child], self._parents(child)
         every = self.experts.inputs(features)
         configurations = np.array(list(np.ndindex(*(self.sizes[p] for p in parents))), dtype=np.int64)
         step = max(1, MAX_REPEATED // (len(configurations) * max(1, every.raw.shape[1])))
