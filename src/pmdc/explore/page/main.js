@@ -42,12 +42,23 @@ async function readRow({ index, edits }, asking) {
   return { base: base.values, row: { ...base.values, ...edits }, truth: base.true };
 }
 
+/** Say that answers are on their way; what is shown is dimmed if they take long. */
+function setBusy(busy) {
+  find("layout").setAttribute("aria-busy", String(busy));
+}
+
+function settle() {
+  clearTimeout(timers.dim);
+  find("main").classList.remove("late");
+}
+
 /** Ask all that the state of the page needs: first what a click waits for, then the rest. */
 async function refresh() {
   const asking = newRound();
   const { state } = page;
+  setBusy(true);
   clearTimeout(timers.dim);
-  timers.dim = setTimeout(() => find("main").setAttribute("aria-busy", "true"), 250);
+  timers.dim = setTimeout(() => find("main").classList.add("late"), 250);
   drawHeader();
   drawRowTools();
   drawKnown();
@@ -65,13 +76,15 @@ async function refresh() {
     drawDecision(data);
     drawComparison(data);
     settle();
-    askTheRest(state, now, first, asking);
+    await askTheRest(state, now, first, asking);
+    if (!asking.signal.aborted) setBusy(false);
   } catch (problem) {
     if (asking.signal.aborted) return;
     settle();
     complain(problem.message);
     [drawNext, drawOutcomes, drawSets, drawWhy].forEach((draw) => draw("No answer for this case."));
     drawComparison(null);
+    setBusy(false);
   }
 }
 
@@ -89,24 +102,19 @@ function askTheRest(state, now, first, asking) {
   const { why } = state;
   const part = (request, draw) => {
     const late = setTimeout(() => draw(null), 200);
-    ask(request, asking)
+    return ask(request, asking)
       .then((answer) => !asking.signal.aborted && draw(answer), (problem) => !asking.signal.aborted && draw(problem.message))
       .finally(() => clearTimeout(late));
   };
-  if (!page.schema.explains || !why) drawWhy(null);
-  else if (state.pinned) part(differenceRequest(state.pinned, first.row, state, now.row, why), drawWhy);
-  else part(explainRequest(state, now.row, why), drawWhy);
-  part(detailsRequest(state, now.row, state.loss, state.coverage), (answer) => {
+  const explains = page.schema.explains && why;
+  if (!explains) drawWhy(null);
+  const explanation = explains && (state.pinned ? differenceRequest(state.pinned, first.row, state, now.row, why) : explainRequest(state, now.row, why));
+  const details = part(detailsRequest(state, now.row, state.loss, state.coverage), (answer) => {
     const row = answer?.rows ? answer.rows[0] : answer;
     drawOutcomes(row);
     drawSets(row, answer?.calibrated);
   });
-  part(askRequest(state, now.row, state.loss), drawNext);
-}
-
-function settle() {
-  clearTimeout(timers.dim);
-  find("main").removeAttribute("aria-busy");
+  return Promise.all([explanation && part(explanation, drawWhy), details, part(askRequest(state, now.row, state.loss), drawNext)]);
 }
 
 /** Say which predictions have changed. */
@@ -145,6 +153,7 @@ async function begin() {
   past.entries[past.at] = page.state = state;
   writeUrl(state, false);
   page.onchange = (group) => {
+    setBusy(true);
     clearTimeout(timers.edit);
     timers.edit = setTimeout(refresh, group ? PAUSE_WHILE_EDITING : 0);
   };
