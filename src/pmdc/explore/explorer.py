@@ -23,6 +23,8 @@ from pmdc.report.layout import layered_layout
 _WIDTH, _HEADING, _LINE, _PADDING, _MAX_STATES = 210.0, 30.0, 22.0, 10.0, 6
 """Sizes of a node in CSS pixels: width, heading, each state, margin; and the most states shown."""
 _MAX_STEPS = 10
+_ASPECT = 1.2
+"""Width of the picture of a graph, divided by its height, that suits the page: the one shown largest is chosen."""
 
 
 class Recorded(BaseModel):
@@ -143,7 +145,9 @@ def draw(interface: Interface, focus: str | None, steps: int) -> dict[str, Any]:
         graph = graph.subgraph([name for name in graph if name in near]).copy()
     heights = {own.name: _height(len(own.listed)) for own in interface.reader.states}
     sizes = {name: (_WIDTH, heights[name]) for name in graph}
-    layout = layered_layout(graph, sizes, max(3, math.isqrt(len(sizes))))
+    widest = max(2, math.isqrt(len(sizes)))
+    layouts = [layered_layout(graph, sizes, most) for most in range(2, widest + 1)]
+    layout = min(layouts, key=lambda own: max(own.width, _ASPECT * own.height))
     return {
         "width": layout.width,
         "height": layout.height,

@@ -20,6 +20,16 @@ function startEditor() {
   ].filter(Boolean));
 }
 
+/** Bring a field into view, and set the focus to it. */
+function showField(name) {
+  find("case-details").open = true;
+  Object.assign(editor, { search: "", limit: Infinity });
+  drawEditor(editor.row);
+  const control = editor.fields.get(name).root.querySelector("select, input");
+  control.scrollIntoView({ block: "center" });
+  control.focus({ preventScroll: true });
+}
+
 function searchFields(event) {
   Object.assign(editor, { search: event.target.value.trim().toLowerCase(), limit: PAGE_OF_FIELDS });
   drawEditor(editor.row);
@@ -83,6 +93,13 @@ function makeField(feature, number) {
   return { root, update };
 }
 
+/** Four digits, and at least two decimals: what fits into the box. */
+function brief(value) {
+  if (Number.isInteger(value)) return value;
+  const decimals = 3 - Math.floor(Math.log10(Math.abs(value)));
+  return Number(value.toFixed(Math.min(20, Math.max(2, decimals))));
+}
+
 function numberControl({ name, distribution, default: middle }, id) {
   const { min, max, whole, counts } = distribution ?? {};
   const ranged = Number.isFinite(min) && Number.isFinite(max) && max > min;
@@ -91,7 +108,7 @@ function numberControl({ name, distribution, default: middle }, id) {
   const slider = ranged && el("input", { type: "range", min, max, step: whole ? 1 : (max - min) / 200, "aria-label": `${shorten(name)}, slider`, oninput: send });
   const histogram = ranged && counts && bars(counts);
   function set(value) {
-    if (document.activeElement !== box || value === null || Number(box.value) !== value) box.value = value === null ? "" : Number(value.toPrecision(12));
+    if (document.activeElement !== box || value === null || Number(box.value) !== value) box.value = value === null ? "" : brief(value);
     if (slider) slider.value = value ?? (min + max) / 2;
     histogram?.mark(value === null ? null : (value - min) / (max - min));
   }

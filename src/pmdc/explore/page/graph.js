@@ -1,8 +1,11 @@
 // The graph: boxes over curves in a viewport that pans and zooms; or the same boxes as a list.
 
 const FAR = 0.62;
+const LEGIBLE = 0.34;
+const LISTED = 12;
+const MARGIN = 24;
 const SVG = "http://www.w3.org/2000/svg";
-const shown = { layout: null, nodes: new Map(), data: null };
+const shown = { layout: null, nodes: new Map(), data: null, all: false, wanted: null };
 const camera = { x: 0, y: 0, scale: 1, of: null };
 const pointers = new Map();
 const narrow = window.matchMedia("(max-width: 48rem)");
@@ -29,10 +32,32 @@ function drawLayout(layout) {
     if (focused) find(focused)?.focus({ preventScroll: true });
   }
   drawGraphTools(asList);
+  drawLegend();
+  drawMore();
   if (camera.of !== layout && !asList) {
     camera.of = layout;
+    find("viewport").style.height = `${layout.height + 2 * MARGIN}px`;
     fit();
+    if (camera.scale < LEGIBLE) center(shown.wanted ?? page.state.why?.variable ?? topmost(layout), LEGIBLE);
   }
+  if (shown.wanted !== null && shown.nodes.has(shown.wanted)) zoomTo(shown.wanted);
+  shown.wanted = null;
+}
+
+const topmost = ({ nodes }) => nodes.reduce((top, one) => (one.y < top.y ? one : top)).name;
+
+/** In a long list show the first class variables, those that are known and the one that is explained. */
+function drawMore() {
+  const names = page.schema.class_variables.map((one) => one.name).filter((name) => shown.nodes.has(name));
+  const { given, why } = page.state;
+  const short = isList() && !shown.all && names.length > LISTED + 2;
+  names.forEach((name, i) => (shown.nodes.get(name).root.hidden = short && i >= LISTED && own(given, name) === undefined && why?.variable !== name));
+  const showAll = () => {
+    shown.all = true;
+    drawMore();
+    shown.nodes.get(names[LISTED]).root.querySelector(".node-name").focus();
+  };
+  fill(find("more-variables"), short && button(`Show all ${names.length} class variables`, showAll, { id: "all-variables" }));
 }
 
 function drawEdges({ width, height, edges }) {
@@ -53,6 +78,15 @@ function drawEdges({ width, height, edges }) {
     svg.append(make("path", { d: edge.path, class: "edge", "stroke-width": 1.2 + 2.6 * Math.sqrt(share), "marker-end": "url(#head)" }));
   }
   return svg;
+}
+
+function drawLegend() {
+  const key = (kind, text) => el("span", {}, el("i", { class: `key ${kind}` }), text);
+  fill(find("legend"),
+    page.state.pinned ? [key("a", "A"), key("plain", "B")] : key("plain", "probability"), key("decided", "predicted"), key("known", "known"),
+    !page.state.pinned && key("tick", "without the known states"),
+    el("span", {}, "Click a state to fix it, again to release it. ",
+      !isList() && "Shift+click for several. Drag to move the graph, Ctrl+scroll to zoom."));
 }
 
 /** Write the present probabilities into the boxes. */
@@ -91,7 +125,13 @@ function findVariable(text) {
   const name = names.find((one) => one.toLowerCase() === wanted) ?? names.find((one) => one.toLowerCase().includes(wanted));
   if (!wanted) return;
   if (name === undefined) return say(`No class variable is called ${shorten(text)}.`);
+  showVariable(name);
+}
+
+/** Bring a class variable into view, also if only others are shown now. */
+function showVariable(name) {
   if (shown.nodes.has(name)) return zoomTo(name);
+  shown.wanted = name;
   setState({ focus: null, steps: 1 });
 }
 
@@ -103,14 +143,25 @@ function place() {
   canvas.style.transform = `translate(${x}px, ${y}px) scale(${scale})`;
   canvas.style.setProperty("--unscaled", Math.min(1 / scale, 4));
   canvas.classList.toggle("from-far", scale < FAR);
+  canvas.classList.toggle("names-only", scale < LEGIBLE);
 }
 
 function fit() {
   const { clientWidth, clientHeight } = find("viewport");
   const { width, height } = shown.layout;
-  camera.scale = Math.min((clientWidth - 32) / width, (clientHeight - 32) / height, 1);
+  camera.scale = Math.min((clientWidth - 2 * MARGIN) / width, (clientHeight - 2 * MARGIN) / height, 1);
   camera.x = (clientWidth - width * camera.scale) / 2;
-  camera.y = Math.max(16, (clientHeight - height * camera.scale) / 2);
+  camera.y = Math.max(MARGIN, (clientHeight - height * camera.scale) / 2);
+  place();
+}
+
+/** Bring a class variable to the middle. */
+function center(name, scale) {
+  const { clientWidth, clientHeight } = find("viewport");
+  const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = shown.nodes.get(name).root;
+  camera.scale = scale;
+  camera.x = clientWidth / 2 - (offsetLeft + offsetWidth / 2) * scale;
+  camera.y = clientHeight / 2 - (offsetTop + offsetHeight / 2) * scale;
   place();
 }
 
@@ -124,18 +175,15 @@ function zoomBy(factor, at) {
   place();
 }
 
-/** Bring a class variable to the middle, at a size that can be read. */
+/** Bring a class variable to the middle, at a size that can be read, with the focus. */
 function zoomTo(name) {
   const node = shown.nodes.get(name)?.root;
   if (!node) return;
-  if (isList()) node.scrollIntoView({ block: "center" });
-  else {
-    const { clientWidth, clientHeight } = find("viewport");
-    camera.scale = Math.max(camera.scale, 1);
-    camera.x = clientWidth / 2 - (node.offsetLeft + node.offsetWidth / 2) * camera.scale;
-    camera.y = clientHeight / 2 - (node.offsetTop + node.offsetHeight / 2) * camera.scale;
-    place();
-  }
+  if (isList()) {
+    shown.all ||= node.hidden;
+    drawMore();
+    node.scrollIntoView({ block: "center" });
+  } else center(name, Math.max(camera.scale, 1));
   node.querySelector(".node-name").focus({ preventScroll: true });
 }
 
@@ -155,9 +203,9 @@ function startCamera() {
   const viewport = find("viewport");
   viewport.addEventListener("focusin", reveal);
   viewport.addEventListener("wheel", (event) => {
-    if (isList()) return;
+    if (isList() || !(event.ctrlKey || event.metaKey)) return; // otherwise the page scrolls
     event.preventDefault();
-    zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), { x: event.clientX, y: event.clientY });
+    zoomBy(Math.exp(-event.deltaY * 0.01), { x: event.clientX, y: event.clientY });
   }, { passive: false });
   viewport.addEventListener("keydown", (event) => {
     const way = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] }[event.key];

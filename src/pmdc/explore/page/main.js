@@ -29,10 +29,20 @@ function drawFooter() {
     !start.live && `A saved page: it answers what was asked when it was saved. Open the explorer to ask more: ${command()}`,
   ].filter(Boolean);
   fill(find("footer"), notes.map((text) => el("p", {}, text)), el("p", {}, `pmdc ${pmdc}. The probabilities are those of the model, not of the world.`));
-  fill(find("legend"),
-    el("span", {}, el("i", { class: "key plain" }), "probability"), el("span", {}, el("i", { class: "key decided" }), "predicted"),
-    el("span", {}, el("i", { class: "key known" }), "known"), el("span", {}, el("i", { class: "key tick" }), "without the known states"),
-    el("span", {}, "Click a state to fix it, again to release it; Shift+click for several."));
+}
+
+/** On a narrow screen the parts of the page are far apart. */
+function drawJumps() {
+  const parts = { case: "Case", network: "States", why: "Why?", decision: "Prediction", next: "Ask next", outcomes: "Outcomes", sets: "Expect" };
+  const jump = (id) => () => {
+    if (id === "case") find("case-details").open = true;
+    find(id).scrollIntoView();
+    find(id).focus({ preventScroll: true });
+  };
+  fill(find("jump"), Object.entries(parts).map(([id, label]) => {
+    find(id).setAttribute("tabindex", "-1");
+    return button(label, jump(id));
+  }));
 }
 
 /** The values of a case: those of its row, and what was edited. */
@@ -160,6 +170,7 @@ async function begin() {
   if (narrow.matches) find("case-details").open = false;
   startEditor();
   startCamera();
+  drawJumps();
   drawFooter();
   window.addEventListener("popstate", onAddress);
   document.addEventListener("keydown", keys);

@@ -60,7 +60,7 @@ function stateButton(name, state, id) {
     const given = own(data.given, name);
     const isKnown = given !== undefined && (Array.isArray(given) ? given.some((one) => same(one, state)) : same(given, state));
     share.textContent = pinned === undefined ? percent(after) : `${percent(pinned).replace(" %", "")} → ${percent(after)}`;
-    tag.textContent = isTrue ? "✓ true" : "";
+    tag.textContent = isTrue ? (pinned === undefined ? "✓ true" : "✓") : "";
     bar.style.width = `${100 * after}%`;
     const moved = data.moved && pinned === undefined;
     before.hidden = !moved;
@@ -106,7 +106,6 @@ function expand(name, open) {
 /** All states of a class variable, to choose which are possible and to ask why. */
 function openMenu(name) {
   const { states } = variable(name);
-  const number = page.schema.class_variables.findIndex((one) => one.name === name);
   const probabilities = shown.data.after.marginals[name];
   const given = own(page.state.given, name);
   const allowed = given === undefined ? [] : Array.isArray(given) ? given : [given];
@@ -120,8 +119,7 @@ function openMenu(name) {
     el("ul", { class: "choices" }, rows),
     el("div", { class: "buttons" },
       button("Apply", apply, { class: "main" }),
-      button("Show only its neighbours", () => { dialog.close(); setState({ focus: name, steps: 1 }); }),
-      button("Show in the graph", () => { dialog.close(); zoomTo(name); find(`node-${number}-name`)?.focus({ preventScroll: true }); })));
+      button("Show only its neighbours", () => { dialog.close(); setState({ focus: name, steps: 1 }); }, { id: "only-neighbours" })));
 }
 
 /** A modal dialog: Escape and the button close it, and the focus returns. */

@@ -1,6 +1,7 @@
 // Why: the way from the base rate to the probability of a state, in bars and in words.
 
 const BARS = 12;
+const VISIBLE = 0.005;
 const WORTH_SAYING = 0.05;
 
 const logistic = (x) => 1 / (1 + Math.exp(-x));
@@ -32,7 +33,7 @@ function drawWhy(answer) {
     sets.length > 0 && el("p", { class: "note" }, "Left out, because several states are possible: ", listed(sets), "."),
     waterfall(answer, pinned),
     el("p", { class: "note" }, "Bars to the right speak for the state, bars to the left against it. They add up in log-odds: +0.7 doubles the odds, +2.3 multiplies them by ten."),
-    answer.warnings.map((text) => el("p", { class: "warning" }, clean(text))));
+    drawWarnings(answer.warnings));
 }
 
 /** What a contribution is about: a value of a feature, a known state, or an expert. */
@@ -66,10 +67,11 @@ function sentence(answer, compared) {
 
 function waterfall(answer, compared) {
   const { base, contributions } = answer;
-  const largest = contributions.slice(0, contributions.length > BARS + 1 ? BARS : BARS + 1);
+  const visible = contributions.filter((one) => Math.abs(one.contribution) >= VISIBLE).length;
+  const largest = contributions.slice(0, Math.min(visible, visible > BARS + 1 ? BARS : BARS + 1));
   const others = contributions.slice(largest.length);
   const steps = largest.map((one) => ({ ...one, label: about(one, compared) }));
-  if (others.length) steps.push({ name: null, label: `${others.length} others`, contribution: others.reduce((sum, one) => sum + one.contribution, 0), standard_error: Math.hypot(...others.map((one) => one.standard_error)) });
+  if (others.length) steps.push({ name: null, label: plural(others.length, "other"), contribution: others.reduce((sum, one) => sum + one.contribution, 0), standard_error: Math.hypot(...others.map((one) => one.standard_error)) });
   let at = base;
   const bars = steps.map((one) => ({ ...one, from: at, to: (at += one.contribution) }));
   const ends = [base, answer.log_odds, ...bars.map((one) => one.to)];
@@ -77,14 +79,13 @@ function waterfall(answer, compared) {
   const room = Math.max(high - low, 0.1);
   const x = (value) => 3 + (94 * (value - low)) / room;
   const rows = bars.map((one, i) => step(one, i, x, own(answer.through, one.name), one.kind === "class variable"));
-  const reference = compared ? "A" : `base rate: ${answer.reference}`;
   return el("div", { class: "scroll" }, el("table", { class: "waterfall", "aria-label": "Contributions", "data-base": base, "data-total": answer.log_odds },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "what"), el("th", { scope: "col", class: "drawn" }, el("span", { class: "hidden" }, "bar")),
       el("th", { scope: "col", class: "amount" }, "log-odds"), el("th", { scope: "col", class: "amount" }, "probability"))),
     el("tbody", {},
-      endRow(reference, base, answer.base_probability, x),
+      endRow(compared ? "A" : "Average row", base, answer.base_probability, x),
       rows,
-      endRow(compared ? "B" : "together", answer.log_odds, answer.probability, x))));
+      endRow(compared ? "B" : "This case", answer.log_odds, answer.probability, x))));
 }
 
 function endRow(label, value, probability, x) {

@@ -38,11 +38,13 @@ function shorten(text, limit = 60) {
   return letters.length <= limit ? line : letters.slice(0, limit - 1).join("").trimEnd() + "…";
 }
 
-/** A name or state: isolated from the direction of the text around it, and whole in the title if it is long. */
+/** A name or state: isolated from the direction of the text around it, whole in the title if it is long, and broken at
+ * underscores if it has to be. */
 function term(text, limit = 60) {
   const whole = typeof text === "string" ? clean(text) : show(text);
   const short = shorten(whole, limit);
-  return el("bdi", { title: short === whole ? null : whole }, short);
+  const parts = short.split(/(?<=_)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+  return el("bdi", { title: short === whole ? null : whole }, parts);
 }
 
 function show(value) {
@@ -62,6 +64,13 @@ function percent(probability) {
   if (probability > 0 && probability < 0.01) return "<1 %";
   if (probability < 1 && probability > 0.99) return ">99 %";
   return `${Math.round(100 * probability)} %`;
+}
+
+/** A probability that is never shown as zero: "1 in 24 thousand" if it is small. */
+function odds(probability) {
+  if (probability >= 0.001) return probability < 0.01 ? `${(100 * probability).toPrecision(2)} %` : percent(probability);
+  if (probability < 1e-9) return "less than 1 in a billion";
+  return `1 in ${new Intl.NumberFormat("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 }).format(1 / probability)}`;
 }
 
 function signed(value) {
