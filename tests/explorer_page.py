@@ -2,11 +2,12 @@
 
 import json
 import time
+import warnings
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import numpy as np
+import pytest
 
 from pmdc.explore.explorer import explorer
 from pmdc.explore.guards import Settings, guarded
@@ -28,20 +29,33 @@ class Case(NamedTuple):
     interface: Interface
     url: str
 
+    def row(self, index=0, **edits):
+        """Return a table of one row, with changed values."""
+        row = self.X.iloc[[index]].reset_index(drop=True)
+        for name, value in edits.items():
+            row.loc[0, name] = value
+        return row
+
     def joint(self, index=0, given=None, **edits):
         """Return the distribution of a row with changed values, from the library."""
-        row = self.X.iloc[[index]].copy()
-        for name, value in edits.items():
-            row[name] = [value] if value is not None else [np.nan]
-        row = row.astype({name: own for name, own in self.X.dtypes.items() if name in edits})
         known = {name: frozenset(own) if isinstance(own, list) else own for name, own in (given or {}).items()}
-        return self.model.predict_joint(row, given=known or None)
+        with ignored_warnings():
+            return self.model.predict_joint(self.row(index, **edits), given=known or None)
+
+
+@contextmanager
+def ignored_warnings():
+    """Ignore what the library says of gaps; the page shows it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 @contextmanager
 def served(model, X, Y, name="survey.csv"):
     """Serve the explorer of a model, and yield the case."""
-    interface = Interface(model, Table.of(model, X, Y, name, 1), "model.skops")
+    with ignored_warnings():
+        interface = Interface(model, Table.of(model, X, Y, name, 1), "model.skops")
     interface.predict_table()
     server = in_background(guarded(explorer(interface, write_page), Settings()))
     try:
@@ -102,13 +116,19 @@ class View:
         )
         return {(variable, state): float(own) for variable, state, own in found}
 
+    def shows(self, joint, which="value"):
+        """Wait until the boxes show the marginals of a distribution."""
+        expected = pytest.approx(marginals_of(joint, self.case.model.class_table_), abs=EXACT)
+        eventually(lambda: self.marginals(which) == expected)
+        self.settled()
+
     def url_state(self):
         return self.page.evaluate("JSON.parse(decodeURIComponent(location.hash.slice(1)) || '{}')")
 
 
-def marginals_of(joint):
+def marginals_of(joint, classes):
     """Return marginals as a page shows them, from the library."""
-    tables = zip(joint.class_names, joint.states, joint.marginals(), strict=True)
+    tables = zip(classes.names, classes.states, joint.marginals(), strict=True)
     return {
         (name, str(state)): float(p)
         for name, states, table in tables

@@ -11,7 +11,7 @@ OWN = "own"
 """The name of a loss object or function that the model was made with."""
 
 _WORDS = {
-    "hamming": ("Wrong class variables (Hamming)", "The share of class variables that are predicted wrongly."),
+    "hamming": ("Each wrong state (Hamming)", "The share of class variables that are predicted wrongly."),
     "subset": ("Any mistake (subset 0/1)", "Whether any class variable is predicted wrongly."),
     "sub-exact": ("More than one mistake", "Whether more than one class variable is predicted wrongly."),
     "f1_samples": ("F1 of each row", "One minus the F1 measure of the positive class variables of each row."),

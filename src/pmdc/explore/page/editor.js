@@ -25,7 +25,7 @@ function showField(name) {
   find("case-details").open = true;
   Object.assign(editor, { search: "", limit: Infinity });
   drawEditor(editor.row);
-  const control = editor.fields.get(name).root.querySelector("select, input");
+  const control = find(editor.fields.get(name).id);
   control.scrollIntoView({ block: "center" });
   control.focus({ preventScroll: true });
 }
@@ -90,7 +90,7 @@ function makeField(feature, number) {
     was.replaceChildren(...(changed ? ["was ", term(original, 30)] : []));
     set(value);
   }
-  return { root, update };
+  return { root, update, id };
 }
 
 /** Four digits, and at least two decimals: what fits into the box. */

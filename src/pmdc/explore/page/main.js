@@ -33,7 +33,7 @@ function drawFooter() {
 
 /** On a narrow screen the parts of the page are far apart. */
 function drawJumps() {
-  const parts = { case: "Case", network: "States", why: "Why?", decision: "Prediction", next: "Ask next", outcomes: "Outcomes", sets: "Expect" };
+  const parts = { case: "Case", network: "States", why: "Why?", outcomes: "Outcomes", decision: "Prediction", next: "Ask next", sets: "Expect" };
   const jump = (id) => () => {
     if (id === "case") find("case-details").open = true;
     find(id).scrollIntoView();
@@ -80,7 +80,8 @@ async function refresh() {
     drawEditor(now.base);
     const data = await predictions(state, now, first, asking);
     if (asking.signal.aborted) return;
-    complain("");
+    complain(page.notice);
+    page.notice = "";
     announce(shown.data, data);
     drawNodes(data);
     drawDecision(data);
@@ -148,8 +149,8 @@ function onAddress(event) {
   past.at = event.state?.at ?? past.at + 1;
   past.group = null;
   past.entries[past.at] = state;
+  page.notice = wrong.join(" ");
   change(state);
-  if (wrong.length) complain(wrong.join(" "));
 }
 
 async function begin() {
@@ -175,8 +176,8 @@ async function begin() {
   window.addEventListener("popstate", onAddress);
   document.addEventListener("keydown", keys);
   find("viewport").setAttribute("tabindex", "0");
+  page.notice = wrong.join(" ");
   await refresh();
-  if (wrong.length) complain(wrong.join(" "));
   tellReady();
   if (start.server) showLive(start.server);
 }

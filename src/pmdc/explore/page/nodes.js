@@ -59,7 +59,7 @@ function stateButton(name, state, id) {
     const isTrue = data.truth ? same(own(data.truth, name), state) : false;
     const given = own(data.given, name);
     const isKnown = given !== undefined && (Array.isArray(given) ? given.some((one) => same(one, state)) : same(given, state));
-    share.textContent = pinned === undefined ? percent(after) : `${percent(pinned).replace(" %", "")} → ${percent(after)}`;
+    share.textContent = pinned === undefined ? percent(after) : `${percent(pinned).replace(/\s%/, "")} → ${percent(after)}`;
     tag.textContent = isTrue ? (pinned === undefined ? "✓ true" : "✓") : "";
     bar.style.width = `${100 * after}%`;
     const moved = data.moved && pinned === undefined;

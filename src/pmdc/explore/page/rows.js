@@ -48,13 +48,16 @@ function openRows() {
     controller = new AbortController();
     const { signal } = controller;
     query.offset = offset;
+    fill(more);
     try {
       const found = start.live ? await send("/rows", query, signal) : fromRecord(query);
       if (signal.aborted) return;
       const errors = query.filters.some((one) => one.error || one.of === "predicted") && found.predicted < found.n_rows;
       summary.textContent = `${plural(found.found, "row")} of ${found.n_rows.toLocaleString("en")}` + (errors ? `; predicted so far: ${found.predicted.toLocaleString("en")}` : "");
       if (offset === 0) list.replaceChildren();
-      list.append(...found.rows.map(line));
+      const lines = found.rows.map(line);
+      list.append(...lines);
+      if (offset > 0) lines[0]?.querySelector("button").focus();
       const rest = found.found - offset - found.rows.length;
       fill(more, rest > 0 && button(`Show more (${rest.toLocaleString("en")} left)`, () => load(offset + PAGE_OF_ROWS)));
     } catch (problem) {
@@ -111,31 +114,43 @@ function filterForm(add) {
     el("optgroup", { label: "Predicted states" }, variables.map(({ name }, i) => option("predicted", i, name))),
     el("optgroup", { label: "Features" }, features.slice(0, 1000).map(({ name }, i) => option("feature", i, name))));
   const values = el("span", { class: "values" });
-  const done = (filter) => { kinds.value = ""; values.replaceChildren(); add(filter); };
+  const done = button("Add filter", () => { add(chosen()); kinds.value = ""; drawValues(); }, { id: "add-filter", class: "main" });
+  let chosen;
   const choice = (label, states, use) => {
-    const list = el("select", { "aria-label": label, onchange: () => list.value !== "" && done(use(states[Number(list.value)])) },
-      el("option", { value: "" }, "choose …"), states.map((state, i) => el("option", { value: i }, shorten(show(state)))));
-    return list;
+    const list = el("select", { "aria-label": label, id: "filter-value" }, states.map((state, i) => el("option", { value: i }, shorten(show(state)))));
+    return [list, () => use(states[Number(list.value)])];
   };
-  function drawValues() {
-    const [kind, i] = kinds.value.split(" ");
-    values.replaceChildren();
-    if (kind === "any" || kind === "none") return done({ error: kind });
-    if (kind === "wrong") return done({ error: "variable", variable: table.known[i] });
+  const nothing = (filter) => [[], () => filter];
+  function controls(kind, i) {
+    if (kind === "any" || kind === "none") return nothing({ error: kind });
+    if (kind === "wrong") return nothing({ error: "variable", variable: table.known[i] });
     if (kind === "true" || kind === "predicted") {
       const name = kind === "true" ? table.known[i] : variables[i].name;
-      values.append(choice("State", variable(name).states, (state) => ({ variable: name, state, of: kind })));
-    } else if (kind === "feature" && features[i].kind === "category") {
-      values.append(choice("Value", [...features[i].values, null], (value) => ({ feature: features[i].name, values: [value] })));
-    } else if (kind === "feature") values.append(...span(features[i], done));
+      return choice("State", variable(name).states, (state) => ({ variable: name, state, of: kind }));
+    }
+    const feature = features[i];
+    if (feature.kind === "category") return choice("Value", [...feature.values, null], (value) => ({ feature: feature.name, values: [value] }));
+    return span(feature);
   }
-  return el("div", { class: "filters" }, el("label", { class: "hidden", for: "filter-kind" }, "Filter by"), kinds, values);
+  function drawValues() {
+    const [kind, i] = kinds.value.split(" ");
+    done.hidden = !kind;
+    values.replaceChildren();
+    if (!kind) return;
+    let made;
+    [made, chosen] = controls(kind, i);
+    values.append(...[made].flat());
+  }
+  drawValues();
+  return el("div", { class: "filters" }, el("label", { class: "hidden", for: "filter-kind" }, "Filter by"), kinds, values, done);
 }
 
-function span(feature, done) {
+/** From and to, or missing. */
+function span(feature) {
   const type = { number: "number", date: "date", time: "time" }[feature.kind];
   const [low, high] = ["from", "to"].map((word) => el("input", { type, step: "any", "aria-label": word, placeholder: word }));
+  const missing = el("input", { type: "checkbox", onchange: () => [low, high].forEach((box) => (box.disabled = missing.checked)) });
   const read = (box) => (box.value === "" ? undefined : type === "number" ? Number(box.value) : box.value);
-  const use = () => done({ feature: feature.name, min: read(low), max: read(high) });
-  return [low, high, button("Add", use), button("Missing", () => done({ feature: feature.name, values: [null] }))];
+  const use = () => (missing.checked ? { feature: feature.name, values: [null] } : { feature: feature.name, min: read(low), max: read(high) });
+  return [[low, high, el("label", { class: "missing" }, missing, "missing")], use];
 }

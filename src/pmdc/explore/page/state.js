@@ -4,7 +4,7 @@ const EMPTY = { index: null, edits: {}, given: {}, loss: null, coverage: 0.9, wh
 const COVERAGES = [0.8, 0.9, 0.95];
 const PAUSE = 1000;
 
-const page = { state: EMPTY, schema: null, onchange: () => {} };
+const page = { state: EMPTY, schema: null, notice: "", onchange: () => {} };
 const past = { entries: [], at: 0, group: null, time: 0 };
 const framed = window.parent !== window;
 

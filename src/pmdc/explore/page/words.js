@@ -61,14 +61,14 @@ function number(value) {
 }
 
 function percent(probability) {
-  if (probability > 0 && probability < 0.01) return "<1 %";
-  if (probability < 1 && probability > 0.99) return ">99 %";
-  return `${Math.round(100 * probability)} %`;
+  if (probability > 0 && probability < 0.01) return "<1\u00a0%";
+  if (probability < 1 && probability > 0.99) return ">99\u00a0%";
+  return `${Math.round(100 * probability)}\u00a0%`;
 }
 
 /** A probability that is never shown as zero: "1 in 24 thousand" if it is small. */
 function odds(probability) {
-  if (probability >= 0.001) return probability < 0.01 ? `${(100 * probability).toPrecision(2)} %` : percent(probability);
+  if (probability >= 0.001) return probability < 0.01 ? `${(100 * probability).toPrecision(2)}\u00a0%` : percent(probability);
   if (probability < 1e-9) return "less than 1 in a billion";
   return `1 in ${new Intl.NumberFormat("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 }).format(1 / probability)}`;
 }
