@@ -17,9 +17,9 @@ demo: $(VENV)/.made-demo
 test: $(VENV)/.made-test
 	$(BIN)/python -m pytest --numprocesses $(WORKERS)
 
-# Reports in Chromium, which must be installed: see CONTRIBUTING.md.
+# Reports and the explorer in Chromium, which must be installed: see CONTRIBUTING.md.
 browser-test: $(VENV)/.made-browser
-	$(BIN)/python -m pytest tests/report/page/test_browser.py
+	$(BIN)/python -m pytest tests/report/page/test_browser.py tests/explore/page
 
 lint: $(VENV)/.made-test $(VENV)/.made-lint
 	$(BIN)/ruff check .

@@ -237,6 +237,7 @@ def test_hostile_states_are_fixed_and_edited(view, hostile):
     value = hostile.interface.reader.categories["__proto__"].listed[1]
     shown.shows(hostile.joint(0, {name: state}, **{"__proto__": value}))
     shown.reload()
+    shown.settled()
     shown.shows(hostile.joint(0, {name: state}, **{"__proto__": value}))
 
 

@@ -14,7 +14,7 @@ def check_waterfall(view, expected):
     largest = [own.contribution for own in expected.contributions if abs(own.contribution) >= 0.005]
     assert steps[: len(largest)] == pytest.approx(largest, abs=EXACT)
     ends = view.numbers(".waterfall .end .amount:last-child")
-    assert ends == pytest.approx([1 / (1 + 2.718281828459045 ** -expected.base), expected.prob], abs=EXACT)
+    assert ends == pytest.approx([1 / (1 + 2.718281828459045**-expected.base), expected.prob], abs=EXACT)
 
 
 def check_bars(view):

@@ -43,7 +43,7 @@ def test_names_can_be_read_at_first(view, sixty):
     heights = shown.evaluate(
         "[...document.querySelectorAll('.far bdi')].map(one => one.getBoundingClientRect().height)"
     )
-    assert min(heights) >= 11
+    assert min(heights) >= 10
     assert shown.locator(".node-name:visible").count() == 0  # boxes are summaries when they are small
 
 

@@ -3,19 +3,12 @@
 Needs the extra "browser" and Chromium (see CONTRIBUTING.md); skipped without them.
 """
 
-import os
-import shutil
-
 import pytest
 
+from chromium import chromium, serious_violations, watch
 from pmdc import GBNC
 from pmdc.datasets import make_network
 from report_page import report
-
-playwright = pytest.importorskip("playwright.sync_api", reason='needs the extra "browser": make browser-test')
-axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason='needs the extra "browser": make browser-test'
-)
 
 VIEWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 NAMES = ("plain", "hostile", "many")
@@ -23,16 +16,8 @@ NAMES = ("plain", "hostile", "many")
 
 @pytest.fixture(scope="module")
 def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    with playwright.sync_playwright() as driver:
-        own = driver.chromium.executable_path
-        if found is None and not os.path.exists(own):
-            pytest.skip("Chromium is not installed")
-        options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        shown = driver.chromium.launch(executable_path=found, args=options)
-        yield shown
-        shown.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +38,7 @@ def show(browser, files):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         shown = context.new_page()
-        shown.requested, shown.said = [], []
-        shown.on("request", lambda request: shown.requested.append(request.url))
-        shown.on("console", lambda message: shown.said.append(message.text))
-        shown.on("pageerror", lambda error: shown.said.append(str(error)))
-        shown.on("dialog", lambda dialog: shown.said.append(dialog.message))
+        watch(shown)
         shown.goto(files[name].as_uri())
         return shown
 
@@ -74,8 +55,7 @@ def test_views(show, files, name, width, scheme):
     assert shown.said == []
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
     assert shown.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
-    violations = axe.Axe().run(shown).response["violations"]
-    assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == []
+    assert serious_violations(shown) == []
 
 
 def test_dark_and_light_differ_and_pictures_stay_on_a_light_card(show):
