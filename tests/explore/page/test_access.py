@@ -1,4 +1,4 @@
-"""A tour by keyboard alone, axe-core, names that look like code, and a policy that forbids what the page does not do."""
+"""A tour by keyboard alone, axe-core, names that look like code, and the policy of the page."""
 
 import json
 
@@ -235,10 +235,10 @@ def test_hostile_states_are_fixed_and_edited(view, hostile):
     shown.shows(hostile.joint(0, {name: state}))
     shown.act(lambda: shown.select_option("#field-2", index=2))
     value = hostile.interface.reader.categories["__proto__"].listed[1]
-    shown.shows(hostile.joint(0, {name: state}, **{"__proto__": value}))
+    shown.shows(hostile.joint(0, {name: state}, __proto__=value))
     shown.reload()
     shown.settled()
-    shown.shows(hostile.joint(0, {name: state}, **{"__proto__": value}))
+    shown.shows(hostile.joint(0, {name: state}, __proto__=value))
 
 
 # The policy ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ def check_waterfall(view, expected):
 def check_bars(view):
     """Each bar starts where the one before ends."""
     boxes = view.locator(".waterfall .change").evaluate_all(
-        "all => all.map(one => [one.classList.contains('for'), parseFloat(one.style.left), parseFloat(one.style.width)])"
+        """all => all.map(({ classList, style }) =>
+            [classList.contains('for'), parseFloat(style.left), parseFloat(style.width)])"""
     )
     at = view.evaluate("parseFloat(document.querySelector('.waterfall .point').style.left)")
     for forward, left, width in boxes:

@@ -19,7 +19,7 @@ def center(view, name):
     """Return how far the middle of a box is from that of the viewport, in shares of its size."""
     return view.evaluate(
         """name => {
-            const [outer, inner] = ['#viewport', `#${name}`].map(one => document.querySelector(one).getBoundingClientRect());
+            const [outer, inner] = ['viewport', name].map(one => document.getElementById(one).getBoundingClientRect());
             return [Math.abs(inner.x + inner.width / 2 - outer.x - outer.width / 2) / outer.width,
                     Math.abs(inner.y + inner.height / 2 - outer.y - outer.height / 2) / outer.height];
         }""",
@@ -63,8 +63,9 @@ def test_zoom_by_buttons_wheel_and_fit(view, sixty):
     outside = shown.evaluate(
         """() => {
             const outer = document.getElementById('viewport').getBoundingClientRect();
-            return [...document.querySelectorAll('.node')].map(one => one.getBoundingClientRect()).filter(one =>
-                one.left < outer.left || one.right > outer.right || one.top < outer.top || one.bottom > outer.bottom).length;
+            const boxes = [...document.querySelectorAll('.node')].map(one => one.getBoundingClientRect());
+            return boxes.filter(one => one.left < outer.left || one.right > outer.right ||
+                one.top < outer.top || one.bottom > outer.bottom).length;
         }"""
     )
     assert outside == 0
@@ -106,9 +107,12 @@ def test_search_brings_a_variable_to_the_middle(view, sixty):
 def test_a_small_box_zooms_in(view, sixty):
     shown = view(sixty)
     number = shown.evaluate(
-        """() => { const outer = document.getElementById('viewport').getBoundingClientRect();
-            return [...document.querySelectorAll('.node')].find(one => { const box = one.getBoundingClientRect();
-                return box.left > outer.left + 50 && box.right < outer.right - 50 && box.bottom < outer.bottom - 50; }).id; }"""
+        """() => {
+            const outer = document.getElementById('viewport').getBoundingClientRect();
+            const inside = one => one.left > outer.left + 50 && one.right < outer.right - 50 &&
+                one.bottom < outer.bottom - 50;
+            return [...document.querySelectorAll('.node')].find(one => inside(one.getBoundingClientRect())).id;
+        }"""
     )
     shown.locator(f"#{number} .far").click()
     assert max(center(shown, number)) < 0.02
@@ -170,7 +174,7 @@ def test_list_and_graph(view, survey):
 @pytest.mark.parametrize("width", [1280, 1000, 390])
 def test_nothing_is_cut_off_in_the_boxes(view, survey, width):
     shown = view(survey, width, given={"party": "Democrat"}, pinned={"index": 3, "edits": {}, "given": {}})
-    cut = shown.locator(".state-name, .node-name").evaluate_all(
+    cut = shown.locator(".state-name, .node-name, .number > input").evaluate_all(
         "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
     )
     assert cut == []

@@ -79,6 +79,8 @@ def test_the_saved_page_needs_no_server(notebook, survey):
     view.shows(survey.joint(0))
     frame.locator("#row-after").click()
     view.shows(survey.joint(1))
+    frame.locator("#field-0").fill("33")
+    eventually(lambda: "Open the explorer to ask: model.explore(X, Y)" in view.text("#problem"))
     assert [url for url in page.requested if not url.startswith((page.home, "about:"))] == []
     assert page.said == []
 

@@ -15,7 +15,8 @@ def rows(view, survey):
     def listed():
         texts = shown.evaluate(
             """() => {
-                [...document.querySelectorAll('dialog button')].find(one => one.innerText.startsWith('Show more'))?.click();
+                const buttons = [...document.querySelectorAll('dialog button')];
+                buttons.find(one => one.innerText.startsWith('Show more'))?.click();
                 return [...document.querySelectorAll('dialog .rows strong')].map(one => one.innerText);
             }"""
         )

@@ -12,7 +12,8 @@ function drawHeader() {
   const { title, model, table, class_variables: variables } = page.schema;
   const features = usedFeatures().length;
   find("title").replaceChildren(term(title || "Explorer", 60));
-  find("subtitle").replaceChildren(`${model}: ${plural(variables.length, "class variable")}, ${plural(features, "feature")}`, ...(table ? [" · ", term(table.name, 40)] : []));
+  const name = fromNotebook() ? "" : `${model}: `;
+  find("subtitle").replaceChildren(`${name}${plural(variables.length, "class variable")}, ${plural(features, "feature")}`, ...(table && !fromNotebook() ? [" · ", term(table.name, 40)] : []));
   document.title = `${shorten(title || "Explorer")} · pmdc explorer`;
   const { pinned } = page.state;
   fill(find("tools"),

@@ -33,7 +33,11 @@ function recorded(key) {
   throw new NotRecorded(`Not recorded in this page. Open the explorer to ask: ${command()}`);
 }
 
+/** In a notebook the title is the class of the model, because there is no file. */
+const fromNotebook = () => page.schema && page.schema.title === page.schema.model;
+
 function command() {
+  if (fromNotebook()) return "model.explore(X, Y)";
   const { title, table } = page.schema || {};
   return ["pmdc explore", title || "model.skops", table?.name].filter(Boolean).join(" ");
 }

@@ -2,6 +2,7 @@
 
 const BARS = 12;
 const VISIBLE = 0.005;
+const AS_PREDICTED = " (as predicted)";
 const WORTH_SAYING = 0.05;
 
 const logistic = (x) => 1 / (1 + Math.exp(-x));
@@ -32,9 +33,12 @@ function drawWhy(answer) {
     itself && el("p", { class: "note" }, "As if ", term(why.variable), " itself were not known."),
     sets.length > 0 && el("p", { class: "note" }, "Left out, because several states are possible: ", listed(sets), "."),
     waterfall(answer, pinned),
-    el("p", { class: "note" }, "Bars to the right speak for the state, bars to the left against it. They add up in log-odds: +0.7 doubles the odds, +2.3 multiplies them by ten."),
+    el("p", { class: "note" }, "Bars to the right speak for the state, bars to the left against it. They add up in log-odds: +0.7 doubles the odds, +2.3 multiplies them by ten.",
+      answer.contributions.some(isPredicted) && " A class variable ‘as predicted’ is not known, but the values of this case say something about it: see ‘through what’."),
     drawWarnings(answer.warnings));
 }
+
+const isPredicted = ({ kind, value }) => kind === "class variable" && [value].flat().every((one) => one === null);
 
 /** What a contribution is about: a value of a feature, a known state, or an expert. */
 function about({ kind, name, value }, compared) {
@@ -44,6 +48,7 @@ function about({ kind, name, value }, compared) {
   const pair = compared && Array.isArray(value) ? value : null;
   if (pair && !same(pair[0], pair[1])) return [term(name), ": ", word(pair[0]), " → ", word(pair[1])];
   const one = pair ? pair[1] : value;
+  if (one === null && kind === "class variable") return [term(name), AS_PREDICTED];
   return one === null ? [term(name), ` (${empty})`] : [term(name), " = ", term(one)];
 }
 
