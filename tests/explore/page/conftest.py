@@ -10,7 +10,7 @@ pytest.importorskip("fastapi", reason='needs the extra "explore"')
 from explorer_page import View, address, served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as long as it runs, other tests cannot start a loop of asyncio
 def browser():
     with chromium() as found:
         yield found
