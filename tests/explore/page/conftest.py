@@ -29,7 +29,7 @@ def survey():
 
 
 def _network(n_class_variables):
-    data = make_network(500, n_class_variables=n_class_variables, n_continuous=10, random_state=0)
+    data = make_network(500, n_class_variables=n_class_variables, n_continuous=6, random_state=0)
     model = GBNC(experts=None, max_parents=1, conditioning="partition").fit(data.X[:300], data.Y[:300])
     return served(model, data.X[300:].reset_index(drop=True), data.Y[300:].reset_index(drop=True), "network.csv")
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from explorer_page import EXACT, ignored_warnings
+from explorer_page import EXACT, View, ignored_warnings
 from pmdc.explain import value_of_features
 
 
@@ -150,3 +150,18 @@ def test_impossible_and_unknown_states_are_told(view, survey):
     shown = view(survey, given={"party": "Whig", "vote": "Dole"})
     assert "‘Whig’" in shown.text("#problem")
     shown.shows(survey.joint(0, {"vote": "Dole"}))
+
+
+def test_a_server_that_does_not_answer_is_told(browser, survey):
+    page = browser.new_page()
+    page.goto(survey.url)
+    shown = View(page, survey).settled()
+    page.route("**/predict", lambda route: route.abort())
+    shown.fix("party", "Democrat")
+    assert "pmdc explore model.skops survey.csv" in shown.text("#problem")
+    assert "No answer" in shown.text("#outcomes")
+    page.unroute("**/predict")
+    shown.fix("party", "Republican")
+    shown.shows(survey.joint(0, {"party": "Republican"}))
+    assert shown.text("#problem") == ""
+    page.close()

@@ -92,7 +92,7 @@ def test_two_rows_side_by_side(view, survey):
         difference = explain_difference(survey.model, survey.X, (3, 8), "vote", predicted[1]["vote"])
     check_waterfall(shown, difference)
     check_bars(shown)
-    assert "self (as predicted)" in shown.text("#why")  # not known, but the features say something about it
+    assert "clinton (as predicted)" in shown.text("#why")  # not known, but the features say something about it
     shown.click("#exchange")
     shown.shows(survey.joint(3))
     shown.shows(survey.joint(8), "first")

@@ -2,6 +2,7 @@
 
 const MANY = 8;
 const SMALL = 0.01;
+const SHORT = 32;
 
 const heading = (id, text, ...beside) => el("div", { class: "panel-head" }, el("h2", { id }, text), beside);
 const waiting = () => el("p", { class: "note" }, "…");
@@ -65,7 +66,7 @@ function predictedTable(after, truth, given) {
     const probability = after.marginals[name][states.findIndex((one) => same(one, state))] ?? 0;
     const judged = hasTruth(truth, name) && own(given, name) === undefined;
     const right = judged && same(own(truth, name), state);
-    return el("tr", {}, el("th", { scope: "row" }, term(name)), el("td", {}, term(state)), el("td", { class: "amount", "data-value": probability }, percent(probability)),
+    return el("tr", {}, el("th", { scope: "row" }, term(name, SHORT)), el("td", {}, term(state, SHORT)), el("td", { class: "amount", "data-value": probability }, percent(probability)),
       el("td", {}, judged ? el("span", { class: right ? "good" : "bad" }, right ? "right" : "wrong") : own(given, name) !== undefined ? "known" : ""));
   });
   return el("table", {}, el("thead", { class: "hidden" }, el("tr", {}, ["class variable", "predicted state", "probability", "right or wrong"].map((one) => el("th", { scope: "col" }, one)))), el("tbody", {}, rows));
@@ -81,7 +82,7 @@ function drawNext(answer) {
   const useful = all.filter((one) => one.value > 1e-9).sort((a, b) => b.value - a.value).slice(0, 6);
   const now = answer.expected_loss;
   const lines = useful.map(({ name, value, standard_error: error, feature, learned_gaps: learned }) => el("li", {},
-    el("div", {}, el("span", {}, button(term(name), () => (feature ? showField(name) : showVariable(name)), { class: "link name" }), feature && el("small", {}, " (missing)")),
+    el("div", {}, el("span", {}, button(term(name, SHORT), () => (feature ? showField(name) : showVariable(name)), { class: "link name" }), feature && el("small", {}, " (missing)")),
       el("span", { class: "amount", "data-value": value }, `−${amount(value)}`, error >= 0.001 && el("small", {}, ` ± ${amount(error)}`))),
     meter(value / (now || 1)),
     feature && learned === false && el("small", {}, "The training rows had no gaps in it, so this is rough.")));
@@ -133,7 +134,7 @@ function drawSets(answer, calibrated) {
   const sure = percent(page.state.coverage);
   const names = page.schema.class_variables.map((one) => one.name).filter((name) => states && own(states, name));
   const [open, settled] = [names.filter((name) => own(states, name).length !== 1), names.filter((name) => own(states, name).length === 1)];
-  const line = (name) => el("tr", { "data-states": JSON.stringify(own(states, name)) }, el("th", { scope: "row" }, term(name)), el("td", {}, own(states, name).length ? listed(own(states, name).map((one) => term(one)), " or ") : "none fits"));
+  const line = (name) => el("tr", { "data-states": JSON.stringify(own(states, name)) }, el("th", { scope: "row" }, term(name, SHORT)), el("td", {}, own(states, name).length ? listed(own(states, name).map((one) => term(one, SHORT)), " or ") : "none fits"));
   const rows = [...open, ...settled];
   const left = rows.slice(names.length > MANY + 2 ? MANY : rows.length);
   const why = calibrated
