@@ -144,5 +144,5 @@ function drawSets(answer, calibrated) {
     el("p", { class: "note" }, why),
     names.length > 0 && el("table", { class: "sets" }, el("tbody", {}, rows.slice(0, rows.length - left.length).map(line))),
     left.length > 0 && el("details", { id: "more-sets" }, el("summary", {}, `${left.length} more`), el("table", { class: "sets" }, el("tbody", {}, left.map(line)))),
-    outcomes && el("p", { class: "note" }, outcomes.length === 1 ? `The most probable outcome alone has ${percent(probability)}.` : `The ${outcomes.length} most probable outcomes together have ${percent(probability)}.`));
+    outcomes?.length > 0 && el("p", { class: "note" }, outcomes.length === 1 ? `The most probable outcome alone has ${percent(probability)}.` : `The ${outcomes.length} most probable outcomes together have ${percent(probability)}.`));
 }
