@@ -22,7 +22,7 @@ from pmdc.explain import Explanation, explain_difference, explain_row, value_of_
 from pmdc.explain.explanation import Contribution, probability
 from pmdc.explore.description import describe
 from pmdc.explore.losses import known_losses
-from pmdc.explore.messages import Problem, request_types
+from pmdc.explore.messages import MAX_LISTED, MAX_SET_OUTCOMES, Problem, request_types
 from pmdc.explore.predictions import Calibrations, answers, calibrate
 from pmdc.explore.reading import Reader, Row
 from pmdc.explore.table import Table, predict_all
@@ -91,6 +91,7 @@ class Interface:
     def predict(self, request: Any) -> dict[str, Any]:
         """Answer /predict: predictions, marginals, most probable outcomes and sets of rows."""
         loss, n = self.losses[request.loss].loss, len(request.rows)
+        self._check_length(request)
         evidence = self.reader.evidence(request.given, n)
         step = n if resolve(loss).whole_batch else _STEP
         end, told, rows = time.monotonic() + self.seconds, list[str](), list[dict[str, Any]]()
@@ -102,7 +103,7 @@ class Interface:
                 done = f"{start} of {n} rows took {self.seconds:g} seconds"
                 raise Problem(f"rows: {done}: send fewer rows at a time.", "rows", "timeout", 503)
             block = slice(start, start + step)
-            with self._computing(told), _as_problem("loss"):
+            with self._computing(told), _as_problem("loss", "rows"):
                 joint = self._joint(features.rows(block), evidence[block], start)
                 rows += answers(joint, loss, self.reader.states, request, calibrations)
         found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": told}
@@ -113,15 +114,18 @@ class Interface:
     def explain(self, request: Any) -> dict[str, Any]:
         """Answer /explain: contributions to the log-odds of a state, compared with the average row or another one."""
         variable, state, told = request.variable, self._state(request), list[str]()
-        given = self.reader.named(request.given)
+        given, field = self.reader.named(request.given), "by" if request.by == "experts" else "variable"
+        for place, own in (("given", request), ("compare.given", request.compare)):
+            if own is not None and (own.given or {}).get(variable) is not None:
+                raise Problem(f"{place}: {variable!r} is to be explained, so it cannot be known: leave it out.", place)
         if request.compare is None:
             X, row = self._beside_table(request.row, request.index)
-            with self._computing(told), _as_problem(None):
+            with self._computing(told), _as_problem(field):
                 found = explain_row(self.model, X, row, variable, state, given, by=request.by)
         else:
             first = request.compare
             X, both = self.reader.table([first.row, request.row]), (self.reader.named(first.given), given)
-            with self._computing(told), _as_problem(None):
+            with self._computing(told), _as_problem(field):
                 found = explain_difference(self.model, X, (0, 1), variable, state, both, by=request.by)
         return self._explanation(found, request) | {"warnings": told}
 
@@ -178,6 +182,19 @@ class Interface:
         for warning in caught:
             if issubclass(warning.category, UserWarning) and str(warning.message) not in told:
                 told.append(str(warning.message))
+
+    def _check_length(self, request: Any) -> None:
+        """Refuse a request whose answer would take too much memory."""
+        sets = MAX_SET_OUTCOMES if request.coverage is not None else 0
+        each = (request.top + sets) * len(self.reader.states)
+        if each * len(request.rows) > MAX_LISTED:
+            most = max(1, MAX_LISTED // each)
+            what = "top" if request.top > sets else "coverage"
+            raise Problem(
+                f"{what}: {len(request.rows)} rows are too many for the outcomes listed for each: send at most {most} "
+                f"at a time, or ask without {what}.",
+                what,
+            )
 
     def _joint(self, features: Features, evidence: Evidence, first: int = 0) -> BaseDistribution:
         joint: BaseDistribution = self.model._distribution(features)
@@ -281,9 +298,13 @@ def _contribution(part: Contribution) -> dict[str, Any]:
 
 
 @contextmanager
-def _as_problem(field: str | None) -> Iterator[None]:
-    """Turn what the library refuses into a problem of a field."""
+def _as_problem(field: str, row: str = "row") -> Iterator[None]:
+    """Turn what the library refuses into a problem of a field; of `row` if its numbers are too large."""
     try:
         yield
+    except ImpossibleEvidenceError as error:
+        raise Problem(f"given: {error}", "given", "impossible") from error
+    except FloatingPointError as error:
+        raise Problem(f"{row}: {error}", row) from error
     except (ValueError, TypeError) as error:
         raise Problem(str(error), field) from error
