@@ -11,7 +11,7 @@ asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the se
 - row: milliseconds until the answer to /predict of one row over a kept connection.
 - batch: CPU seconds of the service for 1,000 rows, beside those of the library for the same answers, alternating:
   `predict_joint`, its decisions for the Hamming loss and its marginals. "Throughput" is their ratio.
-- load: `wrk` with 64 connections, each asking for one row (must be installed); memory is that of the service.
+- load: `wrk` with 64 connections, each asking for one of 2,000 rows at a time (must be installed); memory is that of the service.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ CONNECTIONS = 64
 MODELS = {"experts=None": {"experts": None, "max_parents": 2}, "default": {"time_budget": 60}}
 WRK = """
 wrk.method = "POST"
-wrk.body = [[{body}]]
+local bodies = {{{bodies}}}
+local asked = 0
+function request()
+  asked = asked + 1
+  return wrk.format(nil, nil, nil, bodies[asked % #bodies + 1])
+end
 wrk.headers["Content-Type"] = "application/json"
 local threads = {{}}
 function setup(thread) table.insert(threads, thread) end
@@ -198,11 +203,11 @@ def batches(case: Case) -> Iterator[str]:
 
 def load(case: Case, seconds: int) -> Iterator[str]:
     with serving("serve", str(case.path), core=0) as server, tempfile.TemporaryDirectory() as folder:
-        body = json.dumps({"rows": case.rows[:1]})
-        server.post("/predict", body)
+        bodies = [json.dumps({"rows": [row]}) for row in case.rows]
+        server.post("/predict", bodies[0])
         before = server.memory()
         script = Path(folder) / "post.lua"
-        script.write_text(WRK.format(body=body))
+        script.write_text(WRK.format(bodies=", ".join(f"[[{body}]]" for body in bodies)))
         command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--timeout", "30s", "-s", script]
         ran = subprocess.run([*command, f"{server.url}/predict"], capture_output=True, text=True, check=True)
         found = json.loads(ran.stdout.splitlines()[-1])

@@ -115,8 +115,29 @@ def test_the_answer_has_only_what_was_asked_for(interface):
 def test_a_long_request_is_given_up(model, held_out, monkeypatch):
     monkeypatch.setattr("pmdc.explore.interface._STEP", 1)
     slow = Interface(model, Table.of(model, *held_out), seconds=0.0)
-    problem = refused(slow, "/predict", rows=rows(slow, 0, 1))
-    assert (problem.status, problem.code) == (503, "timeout")
+    for path, body in (
+        ("/predict", {"rows": rows(slow, 0, 1)}),
+        ("/predict", {"rows": rows(slow, 0)}),
+        ("/ask", {"row": rows(slow, 0)[0]}),
+        ("/explain", {"row": rows(slow, 0)[0], "variable": "vote"}),
+    ):
+        problem = refused(slow, path, **body)
+        assert (problem.status, problem.code) == (503, "timeout")
+
+
+def test_kept_rows_change_no_answer(interface, model):
+    """Rows that are asked about again, with other known states, losses and warnings in between."""
+    first, odd = rows(interface, 0)[0], rows(interface, 1)[0] | {"education": "none at all"}
+    questions = [
+        {"rows": [row], "given": given, "loss": loss, "top": 3}
+        for given in (None, {"party": "Democrat"})
+        for loss in ("hamming", "subset")
+        for row in (first, odd)
+    ]
+    fresh = [ask(Interface(model), "/predict", **question) for question in questions]
+    for _ in range(2):
+        assert [ask(interface, "/predict", **question) for question in questions] == fresh
+    assert all("'none at all'" in own["warnings"][0] for own in fresh[1::2])
 
 
 # Sets -------------------------------------------------------------------------------------------------------------
@@ -447,17 +468,25 @@ def test_wrong_known_states_are_named(interface, given, field, word):
     assert len(problem.message) < 200
 
 
-def test_contradictory_known_states(odd):
-    """A powerset gives probability zero to outcomes that it has not seen."""
-    _, X, _ = odd
-    Y = pd.DataFrame({"a": np.where(X["flag"], "x", "y"), "b": np.where(X["flag"], "x", "y")})
-    interface = Interface(ClassPowerset().fit(X[["number"]].fillna(0), Y))
-    row, possible, impossible = {"number": 0.0}, {"a": "x", "b": "x"}, {"a": "x", "b": "y"}
-    assert ask(interface, "/predict", rows=[row], given=possible)["rows"][0]["prediction"] == possible
+def test_contradictory_known_states():
+    """By structural zeros of the paper's method: c is free, a and b are equal in all rows."""
+    Y = pd.DataFrame({"a": ["x", "y"] * 60, "b": ["x", "y"] * 60, "c": ["u", "u", "v"] * 40})
+    X = pd.DataFrame({"q": np.linspace(0, 1, 120)})
+    model = GBNC.as_in_paper(LogisticRegression()).fit(X, Y)
+    interface = Interface(model, Table.of(model, X, Y))
+    row, possible, impossible = {"q": 0.5}, {"a": "x", "b": "x"}, {"a": "x", "b": "y"}
+    assert ask(interface, "/predict", rows=[row], given=possible)["rows"][0]["prediction"]["b"] == "x"
     problem = refused(interface, "/predict", rows=[row, row, row], given=[possible, None, impossible])
     assert (problem.status, problem.code, problem.field) == (422, "impossible", "given")
     assert "row 2" in problem.message
-    assert refused(interface, "/ask", row=row, given=impossible).code == "impossible"
+    for path, more in (
+        ("/predict", {"rows": [row]}),
+        ("/ask", {"row": row}),
+        ("/explain", {"row": row, "variable": "c"}),
+    ):
+        problem = refused(interface, path, given=impossible, **more)
+        assert (problem.status, problem.code, problem.field) == (422, "impossible", "given"), path
+    assert ask(interface, "/predict", rows=[row])["rows"]
 
 
 @pytest.mark.parametrize(
