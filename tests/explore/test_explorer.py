@@ -138,7 +138,7 @@ def test_wrong_filters_are_named(client, filters, field):
 def test_single_rows(client, survey):
     X, Y = survey
     found = client.get("/rows/1").json()
-    assert found["values"] == json.loads(X[1:2].to_json(orient="records"))[0]
+    assert found["values"] == X.iloc[1].to_dict()
     assert found["true"] == Y.iloc[1].to_dict()
     assert client.get("/rows/0").json()["true"]["vote"] is None
     for path, status in (("/rows/9999", 404), ("/rows/-1", 422), ("/rows/x", 422), ("/rows/" + "9" * 5000, 422)):
