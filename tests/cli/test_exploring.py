@@ -180,6 +180,17 @@ def test_a_service_with_a_token(served):
         assert json.loads(answer)["error"]["message"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_a_token_that_others_can_read(folder, tmp_path, mode, warned):
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(mode)
+    with running(tmp_path, "serve", folder / "model.skops", "--port", 0, "--token-file", "token") as (process, _):
+        _, _, err = end(process, signal.SIGTERM)
+    assert ("chmod 600 token" in err) == warned
+    assert TOKEN not in err
+
+
 def test_the_output_of_a_service(folder, tmp_path):
     """A line with the address; a line for each request, without its contents; exit code 0 for Ctrl-C."""
     with running(tmp_path, "serve", folder / "model.skops", "--port", 0) as (process, url):

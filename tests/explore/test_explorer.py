@@ -170,6 +170,42 @@ def test_the_graph(client, model):
         assert (answer.status_code, answer.json()["error"]["field"]) == (422, field)
 
 
+# Bodies -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"null", 422),
+        (b"[]", 422),
+        (b'"rows"', 422),
+        (b"{", 422),
+        (b"\xff\xfe{}", 422),
+        (b"[" * 100_000 + b"]" * 100_000, 400),
+        (b'{"rows": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400),
+        (b'{"top": ' + b"9" * 10_000 + b"}", 400),
+        (b'{"rows": [], "rows": 3}', 422),
+        (b'{"rows": NaN}', 422),
+    ],
+)
+@pytest.mark.parametrize("path", ["/predict", "/explain", "/ask", "/rows", "/export"])
+def test_malformed_bodies(client, path, body, status):
+    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == "invalid"
+    assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None])
+def test_only_json_is_read(client, kind):
+    """Pages of other origins can send the other types without being asked for leave."""
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = client.post("/rows", content=b"{}", headers=headers)
+    assert answer.status_code == 422
+    assert "application/json" in answer.json()["error"]["message"]
+
+
 # Paths and exports ------------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,9 @@ _HEAD_SECONDS = 10.0
 _READ_SECONDS, _READ_BYTES = 30.0, 30_000
 """A client that reads less of its answer in this time is given up."""
 
+_COLLECT_AFTER = 100_000
+"""Objects made until garbage is looked for: more than an answer about a thousand rows has."""
+
 _NOT_STARTED = "the server could not be started; the message above says why."
 
 
@@ -234,6 +237,7 @@ def run(app: ASGIApp, listener: socket.socket, started: Callable[[], object] = l
     server = _Server(app, started)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
     _serve(server, listener)
     if not server.started:
         raise RuntimeError(_NOT_STARTED)
