@@ -8,7 +8,7 @@ asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the se
 - click: milliseconds of wall-clock time from a click on a state, in Chromium, until the bars are painted, with all
   class variables in the list view; needs the extra "browser". Answers that the page has kept are not counted: each
   click makes new evidence.
-- row: milliseconds until the answer to /predict of one row over a kept connection.
+- row: milliseconds until the answer to /predict of one row over a kept connection, and the CPU time of the service.
 - batch: CPU seconds of the service for 1,000 rows, beside those of the library for the same answers, alternating:
   `predict_joint`, its decisions for the Hamming loss and its marginals. "Throughput" is their ratio.
 - load: `wrk` with 64 connections, each asking for one of 2,000 rows at a time (must be installed); memory is that of the service.
@@ -165,18 +165,21 @@ def clicks(case: Case) -> Iterator[str]:
                 show(page, server.url, len(times) // 6)
             time.sleep(0.3)  # as people do; what comes after the bars is asked meanwhile
         browser.close()
-    yield f"| {case.name} | click | {spread(times)} |"
+    yield f"| {case.name} | click | {spread(times)} | - |"
 
 
 def single_rows(case: Case) -> Iterator[str]:
-    times = []
+    times, before = [], 0.0
     with serving("serve", str(case.path), core=0) as server:
         for row in case.rows[: N_ROWS + 50]:
             body = json.dumps({"rows": [row]})
             started = time.perf_counter()
             server.post("/predict", body)
             times.append(1000 * (time.perf_counter() - started))
-    yield f"| {case.name} | /predict, one row | {spread(times[50:])} |"
+            if len(times) == 50:
+                before = server.cpu_seconds()
+        cpu = 1000 * (server.cpu_seconds() - before) / N_ROWS
+    yield f"| {case.name} | /predict, one row | {spread(times[50:])} | {cpu:.1f} |"
 
 
 def batches(case: Case) -> Iterator[str]:
@@ -221,8 +224,8 @@ def load(case: Case, seconds: int) -> Iterator[str]:
 def lines(seconds: int, only: list[str]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         cases = [Case(Path(folder), name, options) for name, options in MODELS.items()]
-        yield "| model | question | p50, ms | p95 | p99 |"
-        yield "| --- | --- | ---: | ---: | ---: |"
+        yield "| model | question | p50, ms | p95 | p99 | CPU of the service, ms |"
+        yield "| --- | --- | ---: | ---: | ---: | ---: |"
         for name, measure in (("click", clicks), ("row", single_rows)):
             for case in cases if name in only else []:
                 yield from measure(case)
