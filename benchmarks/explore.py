@@ -5,12 +5,13 @@
 Two models of 20 class variables, with and without experts, learned from 600 generated rows; 2,000 further rows are
 asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the service on one core.
 
-- click: milliseconds of wall-clock time from a click on a state, in Chromium, until the bars are painted; needs the
-  extra "browser". Answers that the page has kept are not counted: each click makes new evidence.
-- row: milliseconds until the answer to /predict of one row over a kept connection.
+- click: milliseconds of wall-clock time from a click on a state, in Chromium, until the bars are painted, with all
+  class variables in the list view; needs the extra "browser". Answers that the page has kept are not counted: each
+  click makes new evidence.
+- row: milliseconds until the answer to /predict of one row over a kept connection, and the CPU time of the service.
 - batch: CPU seconds of the service for 1,000 rows, beside those of the library for the same answers, alternating:
   `predict_joint`, its decisions for the Hamming loss and its marginals. "Throughput" is their ratio.
-- load: `wrk` with 64 connections, each asking for one row (must be installed); memory is that of the service.
+- load: `wrk` with 64 connections, each asking for one of 2,000 rows at a time (must be installed); memory is that of the service.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,12 @@ CONNECTIONS = 64
 MODELS = {"experts=None": {"experts": None, "max_parents": 2}, "default": {"time_budget": 60}}
 WRK = """
 wrk.method = "POST"
-wrk.body = [[{body}]]
+local bodies = {{{bodies}}}
+local asked = 0
+function request()
+  asked = asked + 1
+  return wrk.format(nil, nil, nil, bodies[asked % #bodies + 1])
+end
 wrk.headers["Content-Type"] = "application/json"
 local threads = {{}}
 function setup(thread) table.insert(threads, thread) end
@@ -136,6 +142,13 @@ def spread(milliseconds: list[float]) -> str:
     return " | ".join(f"{np.percentile(milliseconds, at):.1f}" for at in (50, 95, 99))
 
 
+def show(page: Any, url: str, index: int) -> None:
+    """Open the page for a row; as a list, in which all class variables are near enough to be clicked."""
+    page.goto("about:blank")
+    page.goto(f"{url}/#" + quote(json.dumps({"index": index, "view": "list"})))
+    page.locator("button.state[aria-pressed=false]:visible").first.wait_for()
+
+
 def clicks(case: Case) -> Iterator[str]:
     from playwright.sync_api import sync_playwright
 
@@ -143,30 +156,30 @@ def clicks(case: Case) -> Iterator[str]:
     with serving("explore", str(case.path), str(case.table), "--no-browser") as server, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(server.url)
-        page.locator("button.state").first.wait_for()
+        show(page, server.url, 0)
         times = []
         while len(times) < N_CLICKS:
-            free = page.query_selector_all("button.state[aria-pressed=false]:not([hidden])")
+            free = page.query_selector_all("button.state[aria-pressed=false]:visible")
             times.append(page.evaluate(CLICK, free[random.integers(len(free))]))
             if len(times) % 6 == 0:  # another row, with nothing known
-                page.goto("about:blank")
-                page.goto(f"{server.url}/#" + json.dumps({"index": len(times) // 6}))
-                page.locator("button.state").first.wait_for()
+                show(page, server.url, len(times) // 6)
             time.sleep(0.3)  # as people do; what comes after the bars is asked meanwhile
         browser.close()
-    yield f"| {case.name} | click | {spread(times)} |"
+    yield f"| {case.name} | click | {spread(times)} | - |"
 
 
 def single_rows(case: Case) -> Iterator[str]:
-    times = []
+    times, before = [], 0.0
     with serving("serve", str(case.path), core=0) as server:
         for row in case.rows[: N_ROWS + 50]:
             body = json.dumps({"rows": [row]})
             started = time.perf_counter()
             server.post("/predict", body)
             times.append(1000 * (time.perf_counter() - started))
-    yield f"| {case.name} | /predict, one row | {spread(times[50:])} |"
+            if len(times) == 50:
+                before = server.cpu_seconds()
+        cpu = 1000 * (server.cpu_seconds() - before) / N_ROWS
+    yield f"| {case.name} | /predict, one row | {spread(times[50:])} | {cpu:.1f} |"
 
 
 def batches(case: Case) -> Iterator[str]:
@@ -193,11 +206,11 @@ def batches(case: Case) -> Iterator[str]:
 
 def load(case: Case, seconds: int) -> Iterator[str]:
     with serving("serve", str(case.path), core=0) as server, tempfile.TemporaryDirectory() as folder:
-        body = json.dumps({"rows": case.rows[:1]})
-        server.post("/predict", body)
+        bodies = [json.dumps({"rows": [row]}) for row in case.rows]
+        server.post("/predict", bodies[0])
         before = server.memory()
         script = Path(folder) / "post.lua"
-        script.write_text(WRK.format(body=body))
+        script.write_text(WRK.format(bodies=", ".join(f"[[{body}]]" for body in bodies)))
         command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", f"{seconds}s", "--timeout", "30s", "-s", script]
         ran = subprocess.run([*command, f"{server.url}/predict"], capture_output=True, text=True, check=True)
         found = json.loads(ran.stdout.splitlines()[-1])
@@ -211,8 +224,8 @@ def load(case: Case, seconds: int) -> Iterator[str]:
 def lines(seconds: int, only: list[str]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         cases = [Case(Path(folder), name, options) for name, options in MODELS.items()]
-        yield "| model | question | p50, ms | p95 | p99 |"
-        yield "| --- | --- | ---: | ---: | ---: |"
+        yield "| model | question | p50, ms | p95 | p99 | CPU of the service, ms |"
+        yield "| --- | --- | ---: | ---: | ---: | ---: |"
         for name, measure in (("click", clicks), ("row", single_rows)):
             for case in cases if name in only else []:
                 yield from measure(case)

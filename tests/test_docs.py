@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
     "page",
     [
         f"docs/{name}.md"
-        for name in ("questions", "incomplete", "explain", "report", "saving", "scores", "search", "paper")
+        for name in ("questions", "incomplete", "explain", "explore", "report", "saving", "scores", "search", "paper")
     ],
 )
 def test_examples_of_the_page(page, tmp_path, monkeypatch):

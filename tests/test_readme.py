@@ -27,6 +27,8 @@ def test_the_example_runs(tmp_path, monkeypatch):
         "docs/pictures.md",
         "docs/report.md",
         "docs/explain.md",
+        "docs/explore.md",
+        "docs/service.md",
         "docs/incomplete.md",
         "docs/command-line.md",
         "docs/architecture.md",

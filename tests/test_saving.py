@@ -1380,3 +1380,22 @@ def test_files_of_earlier_versions_are_read(path):
 def test_there_are_files_of_earlier_versions():
     kinds = {path.stem.rpartition("-")[0] for path in SAVED.glob("*.skops")}
     assert kinds >= {"gbnc-pandas", "gbnc-naive-bayes", "gbnc-estimator", "chain-ensemble", "relevance-pipelines"}
+
+
+def test_strings_of_pyarrow_where_it_is_not_installed(tmp_path, monkeypatch):
+    """A model fitted where pandas keeps strings in pyarrow is read without it."""
+    X = pd.DataFrame({"word": pd.array(["a", "b"] * 30, dtype=pd.StringDtype("pyarrow", np.nan)), "number": range(60)})
+    model = GBNC(experts=None).fit(X, pd.DataFrame({"y": ["u", "v", "v"] * 20, "z": ["r", "s"] * 30}))
+    pmdc.save(model, tmp_path / "model.skops")
+    make = pd.StringDtype
+
+    def without_pyarrow(storage=None, na_value=np.nan):
+        if storage == "pyarrow":
+            raise ImportError("pyarrow is required")
+        return make(storage, na_value)
+
+    plain = X.astype({"word": make("python", np.nan)})
+    monkeypatch.setattr(pd, "StringDtype", without_pyarrow)
+    loaded = pmdc.load(tmp_path / "model.skops")
+    monkeypatch.undo()
+    np.testing.assert_array_equal(loaded.predict_proba(plain)[0], model.predict_proba(X)[0])

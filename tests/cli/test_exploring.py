@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from contextlib import closing, contextmanager
@@ -140,9 +141,11 @@ def test_token_files(pmdc, folder, tmp_path, content, word):
     assert "0123456789" not in done.err  # a token is no matter for a terminal
 
 
-def test_a_missing_extra(pmdc, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    done = pmdc("serve", folder / "model.skops")
+@pytest.mark.parametrize("command", ["serve", "explore"])
+@pytest.mark.parametrize("module", ["fastapi", "uvicorn"])
+def test_a_missing_extra(pmdc, folder, monkeypatch, command, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    done = pmdc(command, folder / "model.skops")
     assert done.code == 2
     assert 'pip install "pmdc[explore]"' in done.err
 
@@ -175,6 +178,17 @@ def test_a_service_with_a_token(served):
         status, answer = ask(f"{url}/predict", {"rows": rows}, **allowed)
         assert status == expected
         assert json.loads(answer)["error"]["message"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_a_token_that_others_can_read(folder, tmp_path, mode, warned):
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(mode)
+    with running(tmp_path, "serve", folder / "model.skops", "--port", 0, "--token-file", "token") as (process, _):
+        _, _, err = end(process, signal.SIGTERM)
+    assert ("chmod 600 token" in err) == warned
+    assert TOKEN not in err
 
 
 def test_the_output_of_a_service(folder, tmp_path):
@@ -217,6 +231,24 @@ def test_explorers_without_a_port_get_different_ones(folder, tmp_path):
     with running(tmp_path, *command) as (_, one), running(tmp_path, *command) as (_, other):
         assert one != other
         assert ask(f"{one}/health")[0] == ask(f"{other}/health")[0] == 200
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_sigterm_during_a_request(folder, tmp_path):
+    """The request is answered, a new one is not accepted, and the exit code is 0."""
+    rows = {"rows": [ROW] * 5000, "top": 5}
+    with running(tmp_path, "serve", folder / "model.skops", "--port", 0) as (process, url):
+        assert ask(f"{url}/predict", {"rows": [ROW]})[0] == 200  # compiles
+        answers = []
+        client = threading.Thread(target=lambda: answers.append(ask(f"{url}/predict", rows)))
+        client.start()
+        time.sleep(0.15)
+        code, out, err = end(process, signal.SIGTERM)
+        client.join(20)
+    assert (code, out) == (0, "")
+    assert "Traceback" not in err
+    assert [status for status, _ in answers] == [200]
+    assert len(json.loads(answers[0][1])["rows"]) == 5000
 
 
 def test_known_states_of_the_table(folder, tmp_path):

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
-from pmdc import GBNC, BinaryRelevance, ClassifierChain, ClassPowerset
+from pmdc import GBNC, BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import load_election, make_network
 from pmdc.decisions import CostLoss
 from pmdc.explain import explain_difference, explain_row, value_of_features
@@ -113,8 +115,29 @@ def test_the_answer_has_only_what_was_asked_for(interface):
 def test_a_long_request_is_given_up(model, held_out, monkeypatch):
     monkeypatch.setattr("pmdc.explore.interface._STEP", 1)
     slow = Interface(model, Table.of(model, *held_out), seconds=0.0)
-    problem = refused(slow, "/predict", rows=rows(slow, 0, 1))
-    assert (problem.status, problem.code) == (503, "timeout")
+    for path, body in (
+        ("/predict", {"rows": rows(slow, 0, 1)}),
+        ("/predict", {"rows": rows(slow, 0)}),
+        ("/ask", {"row": rows(slow, 0)[0]}),
+        ("/explain", {"row": rows(slow, 0)[0], "variable": "vote"}),
+    ):
+        problem = refused(slow, path, **body)
+        assert (problem.status, problem.code) == (503, "timeout")
+
+
+def test_kept_rows_change_no_answer(interface, model):
+    """Rows that are asked about again, with other known states, losses and warnings in between."""
+    first, odd = rows(interface, 0)[0], rows(interface, 1)[0] | {"education": "none at all"}
+    questions = [
+        {"rows": [row], "given": given, "loss": loss, "top": 3}
+        for given in (None, {"party": "Democrat"})
+        for loss in ("hamming", "subset")
+        for row in (first, odd)
+    ]
+    fresh = [ask(Interface(model), "/predict", **question) for question in questions]
+    for _ in range(2):
+        assert [ask(interface, "/predict", **question) for question in questions] == fresh
+    assert all("'none at all'" in own["warnings"][0] for own in fresh[1::2])
 
 
 # Sets -------------------------------------------------------------------------------------------------------------
@@ -224,6 +247,45 @@ def test_what_to_ask_next(interface, model, held_out):
 
 
 # Models, losses, types --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GBNC(time_budget=20, random_state=0),
+        GBNC(experts=[LogisticRegression()], random_state=0),
+        GBNC(experts=None, blocks=[["vote", "party"]], max_parents=1),
+        ChainEnsemble(n_chains=3, random_state=0),
+        ClassifierChain(),
+        BinaryRelevance(),
+    ],
+    ids=["default experts", "one expert", "blocks", "ensemble", "chain", "independent"],
+)
+def test_numbers_of_all_kinds_of_models(survey, model):
+    """Predictions, explanations and questions, through JSON, are those of the library."""
+    X, Y = survey
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the time budget
+        model = clone(model).fit(X[:300], Y[:300])
+    held_out = X[300:340].reset_index(drop=True)
+    interface = Interface(model, Table.of(model, held_out))
+    found = ask(
+        interface, "/predict", rows=rows(interface, *range(40)), given={"dole": "liberal"}, loss="subset", top=4
+    )
+    joint = model.predict_joint(held_out, given={"dole": "liberal"})
+    for name, marginal in zip(model.class_names_, joint.marginals(), strict=True):
+        np.testing.assert_allclose([own["marginals"][name] for own in found["rows"]], marginal, atol=1e-12)
+    top, decision = joint.top(4), joint.decide("subset")
+    listed = [[one["probability"] for one in own["outcomes"]] for own in found["rows"]]
+    np.testing.assert_allclose(listed, np.exp(top.log_prob), atol=1e-12)
+    np.testing.assert_allclose([own["expected_loss"] for own in found["rows"]], decision.expected_loss, atol=1e-12)
+    asked = ask(interface, "/ask", row=rows(interface, 3)[0])["class_variables"]
+    values = model.predict_joint(held_out[3:4]).value_of_information("hamming")[0]
+    expected = dict(zip(model.class_names_, values, strict=True))
+    assert {own["name"]: own["value"] for own in asked} == pytest.approx(expected, abs=1e-12)
+    if interface.schema["explains"]:
+        explained = ask(interface, "/explain", row=rows(interface, 3)[0], index=3, variable="vote")
+        check_explanation(explained, explain_row(model, held_out, 3, "vote"))
 
 
 @pytest.mark.parametrize("make", [BinaryRelevance, ClassifierChain, ClassPowerset])
@@ -340,6 +402,15 @@ def test_one_class_variable():
     np.testing.assert_allclose(found["rows"][0]["marginals"][model.class_names_[0]], model.predict_proba(data.X[:1])[0])
 
 
+def test_a_time_zone_is_ignored_as_in_tables(odd):
+    model, X, _ = odd
+    interface = Interface(model, Table.of(model, X))
+    row = rows(interface, 0)[0]
+    zone = row | {"day": f"{row['day']}T00:00:00+02:00", "clock": f"{row['clock']}+02:00"}
+    here, there = ask(interface, "/predict", rows=[row, zone])["rows"]
+    assert here == there
+
+
 # What is refused --------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +421,9 @@ def test_one_class_variable():
         ({"age": True}, "rows[1].age", ["True", "number"]),
         ({"age": 10**400}, "rows[1].age", ["number"]),
         ({"age": float("inf")}, "rows[1].age", ["finite"]),
+        ({"age": float("nan")}, "rows[1].age", ["finite"]),
+        ({"education": "\ud800"}, "rows[1].education", ["Unicode"]),
+        ({"\ud800": 1}, "rows[1]", ["Unicode"]),
         ({"education": 3}, "rows[1].education", ["3", "string"]),
         ({"education": ["a"]}, "rows[1].education", ["string"]),
         ({"agee": 3}, "rows[1].agee", ["'agee'", "did you mean 'age'?"]),
@@ -379,6 +453,8 @@ def test_a_missing_column_is_named(interface):
         ({"votes": "Clinton"}, "given.votes", "did you mean 'vote'?"),
         ({"vote": []}, "given.vote", "empty"),
         ({"vote": {"a": 1}}, "given.vote", "'vote'"),
+        ({"vote": "x" * 10_000}, "given.vote", "'" + "x" * 50),
+        ({"vote": 10**500}, "given.vote", "10000"),
         ({"vote": ["Clinton", "x"]}, "given.vote", "'x'"),
         ([{"vote": "x"}], "given[0].vote", "'x'"),
         ([None, None], "given", "1 rows"),
@@ -389,21 +465,28 @@ def test_wrong_known_states_are_named(interface, given, field, word):
     problem = refused(interface, "/predict", rows=rows(interface, 0), given=given)
     assert problem.field == field
     assert word in problem.message
+    assert len(problem.message) < 200
 
 
-def test_impossible_known_states(odd):
-    _, X, _ = odd
-    Y = pd.DataFrame({"a": np.where(X["flag"], "x", "y"), "b": np.where(X["flag"], "x", "y")})
-    model = ClassPowerset().fit(X[["number"]].fillna(0), Y)
-    interface = Interface(model)
-    row = {"number": 0.0}
-    zero = model.predict_joint(pd.DataFrame([row])).log_prob(np.array([["x", "y"]], dtype=object))[0]
-    problem = None
-    try:
-        ask(interface, "/predict", rows=[row], given=[{"a": "x", "b": "y"}])
-    except Problem as error:
-        problem = error
-    assert (problem is None) == np.isfinite(zero)
+def test_contradictory_known_states():
+    """By structural zeros of the paper's method: c is free, a and b are equal in all rows."""
+    Y = pd.DataFrame({"a": ["x", "y"] * 60, "b": ["x", "y"] * 60, "c": ["u", "u", "v"] * 40})
+    X = pd.DataFrame({"q": np.linspace(0, 1, 120)})
+    model = GBNC.as_in_paper(LogisticRegression()).fit(X, Y)
+    interface = Interface(model, Table.of(model, X, Y))
+    row, possible, impossible = {"q": 0.5}, {"a": "x", "b": "x"}, {"a": "x", "b": "y"}
+    assert ask(interface, "/predict", rows=[row], given=possible)["rows"][0]["prediction"]["b"] == "x"
+    problem = refused(interface, "/predict", rows=[row, row, row], given=[possible, None, impossible])
+    assert (problem.status, problem.code, problem.field) == (422, "impossible", "given")
+    assert "row 2" in problem.message
+    for path, more in (
+        ("/predict", {"rows": [row]}),
+        ("/ask", {"row": row}),
+        ("/explain", {"row": row, "variable": "c"}),
+    ):
+        problem = refused(interface, path, given=impossible, **more)
+        assert (problem.status, problem.code, problem.field) == (422, "impossible", "given"), path
+    assert ask(interface, "/predict", rows=[row])["rows"]
 
 
 @pytest.mark.parametrize(
@@ -425,6 +508,8 @@ def test_impossible_known_states(odd):
         ("/explain", {"variable": "vote", "by": "x"}, "by"),
         ("/explain", {"variable": "vote", "given": {"party": ["Democrat", "independent"]}}, "given.party"),
         ("/explain", {"variable": "vote", "compare": {}}, "compare.row"),
+        ("/explain", {"variable": "vote", "given": {"vote": "Dole"}}, "given"),
+        ("/explain", {"variable": "vote", "by": "experts"}, "by"),
     ],
 )
 def test_wrong_options_are_named(interface, path, change, field):
@@ -441,6 +526,24 @@ def test_too_many_rows(model, held_out):
     assert problem.field == "rows"
     assert "3" in problem.message
     assert "2" in problem.message
+
+
+def test_answers_that_would_take_too_much_memory(interface):
+    """The most probable outcomes are limited for all rows together."""
+    many = rows(interface, 0) * 500
+    problem = refused(interface, "/predict", rows=many, top=1000)
+    assert (problem.status, problem.field) == (422, "top")
+    assert "at most 400" in problem.message  # 2,000,000 states, five for each outcome
+    assert refused(interface, "/predict", rows=many * 10, coverage=0.9).field == "coverage"
+    assert ask(interface, "/predict", rows=many[:2], top=1000, marginals=False)["rows"]
+
+
+def test_numbers_that_are_too_large_for_the_model(odd):
+    model, X, _ = odd
+    interface = Interface(model, Table.of(model, X))
+    row = rows(interface, 0)[0] | {"number": 1.7976931348623157e308}
+    assert refused(interface, "/predict", rows=[row]).field == "rows"
+    assert refused(interface, "/ask", row=row).field == "row"
 
 
 def test_without_a_table_only_differences_are_explained(model, interface):

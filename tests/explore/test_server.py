@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 
@@ -315,6 +315,47 @@ def test_late_answers_and_others_meanwhile(port):
     assert (status, code_of(answer)) == (503, "timeout")
     assert time.monotonic() - start < 5
     lives(port)
+
+
+def test_too_many_connections(port):
+    """One more than there may be is told so, in the form of all errors, and those before it are still answered."""
+    with ExitStack() as stack:
+        held = []
+        for _ in range(server._MAX_CONNECTIONS):
+            held.append(stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=20))))
+        time.sleep(0.5)
+        answer = send_raw(port, b"")
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert code_of(answer.partition(b"\r\n\r\n")[2]) == "busy"
+        held[0].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 " in held[0].recv(1000)
+    time.sleep(0.5)
+    lives(port)
+
+
+def test_clients_that_do_not_read_are_given_up(monkeypatch):
+    """A large answer is not kept for ever for a client that takes none of it; a slow one gets all of it."""
+    ended = threading.Event()
+
+    async def large(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(30_000_000)})
+            ended.set()
+
+    monkeypatch.setattr(server, "_READ_SECONDS", 0.5)
+    with background(large) as running:
+        port = int(running.url.rpartition(":")[2])
+        with closing(socket.create_connection(("127.0.0.1", port), timeout=20)) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert ended.wait(10)
+        with closing(socket.create_connection(("127.0.0.1", port), timeout=20)) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            size = 0
+            while piece := connection.recv(1_000_000):
+                size += len(piece)
+                time.sleep(0.02)
+        assert size > 30_000_000
 
 
 def test_clients_that_leave(port):

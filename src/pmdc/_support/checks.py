@@ -25,9 +25,13 @@ def check_count(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
 
 
+_LONG_NAME = 200
+"""Of a longer name only the beginning is compared, because the comparison takes long."""
+
+
 def suggest(name: object, known: Sequence[str]) -> str:
     """Return the end of a sentence about an unknown name: the nearest known name, or all of them."""
-    near = difflib.get_close_matches(str(name), known, n=1)
+    near = difflib.get_close_matches(str(name)[:_LONG_NAME], known, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; there are {shorten(known)}."
 
 

@@ -16,7 +16,7 @@ from pmdc.explore import replies
 from pmdc.explore.interface import Interface
 from pmdc.explore.messages import Problem, problem_of
 
-_ERRORS = (400, 401, 403, 404, 408, 413, 422, 503)
+_ERRORS = (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)
 _MAX_THREADS = 8
 _JSON = "application/json"
 _SUMMARIES: dict[str, tuple[str, type[BaseModel]]] = {
@@ -34,6 +34,7 @@ def service(interface: Interface) -> FastAPI:
         version=pmdc.__version__,
         docs_url=None,  # its page asks other hosts for scripts
         redoc_url=None,
+        redirect_slashes=False,  # to the host that the client names
     )
     _answer_errors(app, interface)
     limiter = anyio.CapacityLimiter(_MAX_THREADS)
@@ -71,10 +72,11 @@ def post(
     app.post(path, summary=summary, operation_id=path.strip("/"), **answers(reply))(endpoint)
 
 
-def answers(reply: type[BaseModel]) -> dict[str, Any]:
-    """Return how the answers of a path are described."""
+def answers(reply: type[BaseModel] | None) -> dict[str, Any]:
+    """Return how the answers of a path are described; None for a page."""
     errors: dict[int | str, dict[str, Any]] = {status: {"model": replies.ErrorReply} for status in _ERRORS}
-    return {"response_model": None, "response_class": Response, "responses": {200: {"model": reply}} | errors}
+    found = {"content": {"text/html": {"schema": {"type": "string"}}}} if reply is None else {"model": reply}
+    return {"response_model": None, "response_class": Response, "responses": {200: found} | errors}
 
 
 def refusal(problem: Problem) -> Response:

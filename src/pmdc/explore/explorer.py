@@ -1,9 +1,10 @@
 """The application of `pmdc explore`: the JSON interface, the list of rows, the picture of the graph and the page."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import anyio.to_thread
 import networkx as nx
@@ -18,6 +19,7 @@ from pmdc.explore.interface import Interface
 from pmdc.explore.messages import Problem, problem_of
 from pmdc.explore.rows import list_rows
 from pmdc.explore.table import Table
+from pmdc.explore.values import shown
 from pmdc.report.layout import layered_layout
 
 _WIDTH, _HEADING, _LINE, _PADDING, _MAX_STATES = 210.0, 30.0, 22.0, 10.0, 6
@@ -79,7 +81,7 @@ class Explorer:
         """Answer /graph: the places of the class variables, all or those near one of them."""
         names = self.interface.model.class_names_
         if focus is not None and focus not in names:
-            raise Problem(f"focus: {focus!r} is not a class variable{suggest(focus, names)}", "focus")
+            raise Problem(f"focus: {shown(focus)} is not a class variable{suggest(focus, names)}", "focus")
         return draw(self.interface, focus, steps)
 
     def export(self, request: Export) -> str:
@@ -89,24 +91,24 @@ class Explorer:
 
     def answer(self, path: str, body: Any) -> Any:
         """Return the answer to a request of the page."""
-        address = urlsplit(path)
-        query = dict(parse_qsl(address.query))
+        place, _, query = path.partition("?")
         try:
-            if address.path in self.interface.paths:
-                kind, reply = self.interface.paths[address.path]
+            if place in self.interface.paths:
+                kind, reply = self.interface.paths[place]
                 return reply(kind.model_validate(body))
-            if address.path == "/rows":
+            if place == "/rows":
                 return self.rows(self.interface.requests.rows.model_validate(body))
         except ValidationError as error:
             names = self.interface.reader.features.names, self.interface.model.class_names_
             raise problem_of(error.errors(), *names) from None
-        if address.path == "/schema":
+        if place == "/schema":
             return self.interface.schema
-        if address.path == "/graph" and query.get("steps", "1").isdecimal():
-            return self.graph(query.get("focus"), min(int(query.get("steps", "1")), _MAX_STEPS))
-        if address.path.removeprefix("/rows/").isdecimal():
-            return self.row(int(address.path.removeprefix("/rows/")))
-        raise Problem(f"recorded: {path!r} is not a request of the page.", "recorded")
+        named = dict(parse_qsl(query))
+        if place == "/graph" and re.fullmatch("[0-9]{1,9}", named.get("steps", "1")):
+            return self.graph(named.get("focus"), min(int(named.get("steps", "1")), _MAX_STEPS))
+        if re.fullmatch("/rows/[0-9]{1,15}", place):
+            return self.row(int(place.removeprefix("/rows/")))
+        raise Problem(f"recorded: {shown(path)} is not a request of the page.", "recorded")
 
 
 def explorer(interface: Interface, write_page: Callable[[dict[str, Any]], str]) -> FastAPI:
@@ -122,7 +124,12 @@ def explorer(interface: Interface, write_page: Callable[[dict[str, Any]], str]) 
     async def graph(focus: str | None = None, steps: Annotated[int, Query(ge=0, le=_MAX_STEPS)] = 1) -> Response:
         return await app.state.work(own.graph, focus, steps)
 
-    @app.post("/export", summary="Export the view as a page", include_in_schema=False)
+    @app.post(
+        "/export",
+        summary="Export the view as a page",
+        operation_id="export",
+        **answers(None),
+    )
     async def export(request: Export) -> Response:
         text = await anyio.to_thread.run_sync(own.export, request, abandon_on_cancel=True)
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="explorer.html"'})

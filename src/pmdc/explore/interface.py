@@ -5,6 +5,7 @@ The same request has the same answer: an `Interface` keeps nothing but the model
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,12 +23,12 @@ from pmdc.explain import Explanation, explain_difference, explain_row, value_of_
 from pmdc.explain.explanation import Contribution, probability
 from pmdc.explore.description import describe
 from pmdc.explore.losses import known_losses
-from pmdc.explore.messages import Problem, request_types
+from pmdc.explore.messages import MAX_LISTED, MAX_SET_OUTCOMES, Problem, request_types
 from pmdc.explore.predictions import Calibrations, answers, calibrate
 from pmdc.explore.reading import Reader, Row
 from pmdc.explore.table import Table, predict_all
 from pmdc.explore.turns import Turns
-from pmdc.explore.values import to_json
+from pmdc.explore.values import to_json, to_key
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError
 from pmdc.table.features import Features
@@ -39,6 +40,8 @@ SECONDS = 30.0
 
 _STEP = 500
 """Rows predicted at once; after them, another request has its turn."""
+_KEPT_ROWS = 8
+"""Rows of which the distribution is kept, because people ask several questions about the same row."""
 _CALIBRATION_ROWS = 1000
 _TABLE_STEP = 100
 """The same while the table is predicted, which nobody waits for."""
@@ -77,6 +80,7 @@ class Interface:
         self.requests = request_types(model.feature_table_, self.reader.states, list(self.losses), max_rows)
         self._turns = Turns()
         self._calibrations = lru_cache(maxsize=64)(self._calibrate)
+        self._row = lru_cache(maxsize=_KEPT_ROWS)(self._distribution_of)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -91,19 +95,23 @@ class Interface:
     def predict(self, request: Any) -> dict[str, Any]:
         """Answer /predict: predictions, marginals, most probable outcomes and sets of rows."""
         loss, n = self.losses[request.loss].loss, len(request.rows)
+        self._check_length(request)
         evidence = self.reader.evidence(request.given, n)
         step = n if resolve(loss).whole_batch else _STEP
-        end, told, rows = time.monotonic() + self.seconds, list[str](), list[dict[str, Any]]()
+        told, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
         calibrations = self._calibrations_for(evidence) if request.coverage is not None else None
-        with self._computing(told), _as_problem("rows"):
-            features = self.model._read(self.reader.table(request.rows))
+        features: Features | None = None
+        if n > 1:
+            with self._computing(told, end), _as_problem("rows"):
+                features = self.model._read(self.reader.table(request.rows))
         for start in range(0, n, step):
-            if time.monotonic() > end:
-                done = f"{start} of {n} rows took {self.seconds:g} seconds"
-                raise Problem(f"rows: {done}: send fewer rows at a time.", "rows", "timeout", 503)
             block = slice(start, start + step)
-            with self._computing(told), _as_problem("loss"):
-                joint = self._joint(features.rows(block), evidence[block], start)
+            with self._computing(told, end), _as_problem("loss", "rows"):
+                if features is None:
+                    joint = self._joint_of(request.rows[0], told)
+                else:
+                    joint = self.model._distribution(features.rows(block))
+                joint = self._given(joint, evidence[block], start)
                 rows += answers(joint, loss, self.reader.states, request, calibrations)
         found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": told}
         if request.coverage is not None:
@@ -113,15 +121,19 @@ class Interface:
     def explain(self, request: Any) -> dict[str, Any]:
         """Answer /explain: contributions to the log-odds of a state, compared with the average row or another one."""
         variable, state, told = request.variable, self._state(request), list[str]()
-        given = self.reader.named(request.given)
+        end = time.monotonic() + self.seconds
+        given, field = self.reader.named(request.given), "by" if request.by == "experts" else "variable"
+        for place, own in (("given", request), ("compare.given", request.compare)):
+            if own is not None and (own.given or {}).get(variable) is not None:
+                raise Problem(f"{place}: {variable!r} is to be explained, so it cannot be known: leave it out.", place)
         if request.compare is None:
             X, row = self._beside_table(request.row, request.index)
-            with self._computing(told), _as_problem(None):
+            with self._computing(told, end), _as_problem(field):
                 found = explain_row(self.model, X, row, variable, state, given, by=request.by)
         else:
             first = request.compare
             X, both = self.reader.table([first.row, request.row]), (self.reader.named(first.given), given)
-            with self._computing(told), _as_problem(None):
+            with self._computing(told, end), _as_problem(field):
                 found = explain_difference(self.model, X, (0, 1), variable, state, both, by=request.by)
         return self._explanation(found, request) | {"warnings": told}
 
@@ -131,8 +143,8 @@ class Interface:
         if resolve(loss).whole_batch:
             raise Problem(f"loss: {request.loss!r} is a loss of many rows together: choose another one.", "loss")
         evidence = self.reader.evidence(request.given, 1)
-        with self._computing(told), _as_problem("loss"):
-            joint = self._joint(self.model._read(self.reader.table([request.row])), evidence)
+        with self._computing(told, time.monotonic() + self.seconds), _as_problem("loss"):
+            joint = self._given(self._joint_of(request.row, told), evidence)
             choice = choose(joint, loss)
             values = joint.value_of_information(loss)[0].tolist()
             features = self._values_of_features(request, loss)
@@ -170,17 +182,46 @@ class Interface:
     # Predictions ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _computing(self, told: list[str]) -> Iterator[None]:
-        """Wait for one's turn, and record the warnings of the library, which are those of the whole process."""
+    def _computing(self, told: list[str], end: float = math.inf) -> Iterator[None]:
+        """Wait for one's turn, and record the warnings of the library, which are those of the whole process.
+
+        If the turn comes after the time `end`, the client has been told so already, and nothing is computed.
+        """
         with self._turns, warnings.catch_warnings(record=True) as caught:
+            if time.monotonic() > end:
+                message = f"The answer took more than {self.seconds:g} seconds: send fewer rows at a time."
+                raise Problem(message, None, "timeout", 503)
             warnings.simplefilter("always")
             yield
-        for warning in caught:
-            if issubclass(warning.category, UserWarning) and str(warning.message) not in told:
-                told.append(str(warning.message))
+        told += [text for text in _texts(caught) if text not in told]
 
-    def _joint(self, features: Features, evidence: Evidence, first: int = 0) -> BaseDistribution:
-        joint: BaseDistribution = self.model._distribution(features)
+    def _check_length(self, request: Any) -> None:
+        """Refuse a request whose answer would take too much memory."""
+        sets = MAX_SET_OUTCOMES if request.coverage is not None else 0
+        each = (request.top + sets) * len(self.reader.states)
+        if each * len(request.rows) > MAX_LISTED:
+            most = max(1, MAX_LISTED // each)
+            what = "top" if request.top > sets else "coverage"
+            raise Problem(
+                f"{what}: {len(request.rows)} rows are too many for the outcomes listed for each: send at most {most} "
+                f"at a time, or ask without {what}.",
+                what,
+            )
+
+    def _joint_of(self, row: Row, told: list[str]) -> BaseDistribution:
+        """Return the distribution of a row, perhaps that of an earlier question."""
+        joint, messages = self._row(tuple(to_key(row[name]) for name in self.reader.features.names))
+        told += [text for text in messages if text not in told]
+        return joint
+
+    def _distribution_of(self, values: tuple[tuple[bool, Any], ...]) -> tuple[BaseDistribution, list[str]]:
+        row = {name: value for name, (_, value) in zip(self.reader.features.names, values, strict=True)}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            joint = self.model._distribution(self.model._read(self.reader.table([row])))
+        return joint, _texts(caught)
+
+    def _given(self, joint: BaseDistribution, evidence: Evidence, first: int = 0) -> BaseDistribution:
         try:
             return joint.given_evidence(evidence)
         except ImpossibleEvidenceError as error:
@@ -200,14 +241,19 @@ class Interface:
 
     def _calibrate(self, known: tuple[bool, ...]) -> Calibrations | None:
         assert self.table is not None
-        rows = self.table.complete()
-        if not len(rows) or self.table.truth is None:
+        if self.table.truth is None or not len(self.table.complete()):
             return None
+        with self._computing([]), _as_problem("coverage"):
+            rows, joint = self._calibration_rows
+            return calibrate(joint, self.table.truth[rows], known)
+
+    @cached_property
+    def _calibration_rows(self) -> tuple[Codes, BaseDistribution]:
+        assert self.table is not None
+        rows = self.table.complete()
         if len(rows) > _CALIBRATION_ROWS:
             rows = np.sort(np.random.RandomState(0).choice(rows, _CALIBRATION_ROWS, replace=False))
-        with self._computing([]), _as_problem("coverage"):
-            joint = self.model.predict_joint(_safe_indexing(self.table.X, rows))
-            return calibrate(joint, self.table.truth[rows], known)
+        return rows, self.model.predict_joint(_safe_indexing(self.table.X, rows))
 
     # Explanations and questions -------------------------------------------------------------------------------
 
@@ -275,15 +321,24 @@ class Interface:
         return [dict(zip(keys, map(to_json, own), strict=True)) for own in listed if own[0] in missing]
 
 
+def _texts(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Return the warnings that are for people, each once."""
+    return list(dict.fromkeys(str(own.message) for own in caught if issubclass(own.category, UserWarning)))
+
+
 def _contribution(part: Contribution) -> dict[str, Any]:
     value = [to_json(own) for own in part.value] if isinstance(part.value, tuple) else to_json(part.value)
     return part._asdict() | {"value": value}
 
 
 @contextmanager
-def _as_problem(field: str | None) -> Iterator[None]:
-    """Turn what the library refuses into a problem of a field."""
+def _as_problem(field: str, row: str = "row") -> Iterator[None]:
+    """Turn what the library refuses into a problem of a field; of `row` if its numbers are too large."""
     try:
         yield
+    except ImpossibleEvidenceError as error:
+        raise Problem(f"given: {error}", "given", "impossible") from error
+    except FloatingPointError as error:
+        raise Problem(f"{row}: {error}", row) from error
     except (ValueError, TypeError) as error:
         raise Problem(str(error), field) from error

@@ -7,6 +7,7 @@ variables.
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -32,12 +33,14 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from pmdc._support.checks import suggest
-from pmdc.explore.values import MAX_EXACT, States
+from pmdc.explore.values import MAX_EXACT, States, shown
 from pmdc.table.features import FeatureTable
 
 MAX_TOP = 1000
 MAX_SET_OUTCOMES = 100
 """A larger set of outcomes is not listed."""
+MAX_LISTED = 2_000_000
+"""States in the outcomes of an answer: rows times outcomes times class variables."""
 
 _STRICT = ConfigDict(extra="forbid")
 _EXAMPLES = 50
@@ -142,7 +145,7 @@ def _row_type(features: FeatureTable) -> Any:
             fields[name] = _category(States(name, features.values(features.discrete.index(i))))
         elif name in parts:
             kind = datetime.time if parts[name] == ["time"] else datetime.datetime
-            fields[name] = _checked(_iso(kind), {"type": ["string", "null"], "examples": [_ISO[kind]]})
+            fields[name] = _checked(_iso(kind), {"anyOf": [*_FORMS[kind], {"type": "null"}], "examples": [_ISO[kind]]})
         elif i in features.continuous:
             fields[name] = Annotated[float, Field(strict=True, allow_inf_nan=False)] | None
         else:
@@ -162,8 +165,8 @@ def _category(known: States) -> Any:
 
     def check(value: Any) -> Any:
         if value is not None and (not isinstance(value, kinds) or (word == "number" and isinstance(value, bool))):
-            raise _error(f"{value!r} is not a {word}, as the values {known.listed[:3]} of {known.name!r} are")
-        return value
+            raise _error(f"{shown(value)} is not a {word}, as the values {known.listed[:3]} of {known.name!r} are")
+        return _sendable(value)
 
     return _checked(check, {"type": [word, "null"], "examples": known.listed[:_EXAMPLES]})
 
@@ -171,10 +174,32 @@ def _category(known: States) -> Any:
 def _scalar(value: Any) -> Any:
     if value is not None and not isinstance(value, (str, int, float)):
         raise _error("must be a string, a number, true, false or null")
+    return _sendable(value)
+
+
+def _bound(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, type(None))):
+        raise _error("must be a number, or a date as a string, or null")
+    return _sendable(value)
+
+
+def _sendable(value: Any) -> Any:
+    """Return a string or number that tables and answers can hold."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _error(_NO_UNICODE) from None
+    elif isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+        raise _error("must be a finite number")
     return value
 
 
 _ISO: dict[type, str] = {datetime.datetime: "2024-01-31", datetime.time: "12:30:00"}
+_FORMS: dict[type, list[dict[str, str]]] = {
+    datetime.datetime: [{"type": "string", "format": own} for own in ("date", "date-time")],
+    datetime.time: [{"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"}],
+}
 
 
 def _iso(kind: type[datetime.datetime] | type[datetime.time]) -> Callable[[Any], str | None]:
@@ -184,7 +209,8 @@ def _iso(kind: type[datetime.datetime] | type[datetime.time]) -> Callable[[Any],
         try:
             kind.fromisoformat(value)
         except (TypeError, ValueError):
-            raise _error(f"{value!r} must be a {kind.__name__.removeprefix('date')} such as {_ISO[kind]}") from None
+            word = "time" if kind is datetime.time else "date"
+            raise _error(f"{shown(value)} is not a {word} such as {_ISO[kind]}") from None
         return str(value)
 
     return check
@@ -226,7 +252,7 @@ def _choice(what: str, names: Sequence[str]) -> Any:
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            raise _error(f"{value!r} is not a {what}{suggest(value, names)}")
+            raise _error(f"{shown(value)} is not a {what}{suggest(value, names)}")
         return value
 
     return _checked(check, {"enum": list(names)})
@@ -242,7 +268,7 @@ def _error(message: str) -> PydanticCustomError:
 def _rows_type(features: FeatureTable, variable: Any) -> Any:
     feature = _choice("column", features.names)
     scalar = _checked(_scalar, {"type": _SCALAR})
-    bound = StrictFloat | StrictStr | None
+    bound = _checked(_bound, {"type": ["string", "number", "null"]})
     filters: dict[str, dict[str, Any]] = {
         "feature": {
             "feature": (feature, ...),
@@ -262,7 +288,7 @@ def _rows_type(features: FeatureTable, variable: Any) -> Any:
     }
 
     def kind(value: Any) -> str:
-        keys = value if isinstance(value, dict) else vars(value)
+        keys = value if isinstance(value, dict) else ()
         return "error" if "error" in keys else "feature" if "feature" in keys else "state"
 
     one = _one_of({tag: _request(f"{tag.title()}Filter", own) for tag, own in filters.items()}, kind)
@@ -279,7 +305,7 @@ def _rows_type(features: FeatureTable, variable: Any) -> Any:
 
 # Errors -----------------------------------------------------------------------------------------------------------
 
-_LONG = 60
+_NO_UNICODE = "must be Unicode text, without halves of characters (lone surrogates)"
 _TAGS = (_ALL, _EACH, "feature", "state", "error")
 
 
@@ -297,7 +323,9 @@ class Problem(Exception):
 def problem_of(errors: Sequence[Any], columns: Sequence[str], variables: Sequence[str]) -> Problem:
     """Return the first error that pydantic found, in plain words."""
     error = errors[0]
-    place = [part for part in error["loc"] if part != "body"]
+    place = list(error["loc"])
+    if place and place[0] in ("body", "path", "query"):
+        del place[0]
     if len(place) > 1 and place[0] in ("given", "filters"):  # without the names of alternatives
         at = 1 if place[0] == "given" else 2
         if len(place) > at and place[at] in _TAGS:
@@ -316,6 +344,8 @@ def _message(error: Any, place: Sequence[Any], columns: Sequence[str], variables
     kind, value, detail = error["type"], error["input"], error.get("ctx", {})
     if kind == "json_invalid":
         return f"the body is not JSON ({detail['error']})"
+    if kind == "string_unicode":
+        return f"all strings {_NO_UNICODE}"
     if not place:
         return "the body must be a JSON object, with Content-Type: application/json"
     if kind == "missing":
@@ -323,15 +353,18 @@ def _message(error: Any, place: Sequence[Any], columns: Sequence[str], variables
         return "the column is missing: give it a value, or null if it is not known" if row else "it is missing: give it"
     if kind == "extra_forbidden":
         known = variables if "given" in place else columns if "row" in place or "rows" in place else ()
-        return f"{place[-1]!r} is not known" + (suggest(place[-1], list(known)) if known else "")
+        return f"{shown(place[-1])} is not known" + (suggest(place[-1], list(known)) if known else "")
     if kind in ("float_type", "int_type") and isinstance(value, (str, bool, int, float)):
-        shown = repr(value) if len(repr(value)) <= _LONG else f"{repr(value)[:_LONG]}..."
-        return f"{shown} is not a {'number' if kind == 'float_type' else 'whole number'}"
+        return f"{shown(value)} is not a {'number' if kind == 'float_type' else 'whole number'}"
     if kind == "too_long":
         return f"{detail['actual_length']} are too many, there may be {detail['max_length']}: send several requests"
     if kind == "too_short":
         return "give at least one"
-    if kind in ("dict_type", "model_type"):
+    if kind in ("dict_type", "model_type", "model_attributes_type"):
         return "must be a JSON object"
+    if kind == "list_type":
+        return "must be a JSON list"
+    if kind in ("int_parsing", "int_parsing_size"):
+        return f"{shown(value)} is not a whole number"
     message = str(error["msg"]).removeprefix("Input ")
     return message[:1].lower() + message[1:]

@@ -24,14 +24,14 @@ def list_rows(table: Table, reader: Reader, request: Any) -> dict[str, Any]:
         try:
             kept &= _filter(table, reader, own)
         except ValueError as error:
-            raise Problem(f"filters[{i}]: {error}", f"filters[{i}]") from None
+            raise Problem(f"filters[{i}]: {str(error).rstrip('.')}.", f"filters[{i}]") from None
     found = np.flatnonzero(kept)
     shown = found[request.offset : request.offset + request.limit].tolist()
-    wrong = table.wrong()
+    wrong = table.wrong()  # of the rows predicted until now, while others are being predicted
     return {
         "n_rows": len(table),
         "found": len(found),
-        "predicted": table.n_predicted,
+        "predicted": len(wrong),
         "rows": [_row(table, reader.states, index, wrong) for index in shown],
     }
 
@@ -59,15 +59,16 @@ def _filter(table: Table, reader: Reader, wanted: Any) -> Marks:
         if codes is None:
             raise ValueError("the table has no true states")
         return np.asarray(codes[:, k] == reader.states[k].require(wanted.state))
+    known = table.wrong()
     wrong = np.zeros((len(table), len(names)), dtype=bool)
-    wrong[: table.n_predicted] = table.wrong()
+    wrong[: len(known)] = known
     if wanted.error == "variable":
         if wanted.variable is None:
             raise ValueError("variable is missing: give the class variable that is predicted wrongly")
         return np.asarray(wrong[:, names.index(wanted.variable)])
     if wanted.error == "any":
         return np.asarray(wrong.any(axis=1))
-    return ~wrong.any(axis=1) & (np.arange(len(table)) < table.n_predicted) & table.has_truth()
+    return ~wrong.any(axis=1) & (np.arange(len(table)) < len(known)) & table.has_truth()
 
 
 def _by_value(column: Column, kind: str, wanted: Any) -> Marks:

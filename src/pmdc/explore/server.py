@@ -13,6 +13,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -29,6 +30,11 @@ _GRACE_SECONDS = 3
 """How long running requests may take to end when the server is stopped."""
 _HEAD_SECONDS = 10.0
 """How long a client may take to send the head of a request."""
+_READ_SECONDS, _READ_BYTES = 30.0, 30_000
+"""A client that reads less of its answer in this time is given up."""
+
+_COLLECT_AFTER = 100_000
+"""Objects made until garbage is looked for: more than an answer about a thousand rows has."""
 
 _NOT_STARTED = "the server could not be started; the message above says why."
 
@@ -101,13 +107,17 @@ def is_loopback(host: str) -> bool:
 
 
 class _Protocol(H11Protocol):
-    """HTTP that does not wait forever for the head of a request, and refuses what is not HTTP like all else."""
+    """HTTP that does not wait forever for clients, and refuses what is not HTTP, or too much, like all else."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._watch()
+        if len(self.connections) > _MAX_CONNECTIONS:
+            self._refuse(503, "busy", f"The server has {_MAX_CONNECTIONS} connections: try again later.")
+        else:
+            self._watch()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -116,6 +126,7 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._unwatch()
+        self._stop_reading()
 
     def _watch(self) -> None:
         """Set a deadline for the head that is awaited, if one is."""
@@ -129,10 +140,40 @@ class _Protocol(H11Protocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_reading()
+
+    def _await_reader(self, size: int) -> None:
+        """Set a deadline until which the client must have read some of so many bytes."""
+
+        def check() -> None:
+            now = self.transport.get_write_buffer_size()
+            if now > size - _READ_BYTES:
+                self.transport.abort()
+            else:
+                self._await_reader(now)
+
+        self._reading = self.loop.call_later(_READ_SECONDS, check)
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
     def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "invalid", "This is not a valid HTTP request.")
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Send a structured error outside of a request, and close the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            refusal = Refusal(400, "invalid", "This is not a valid HTTP request.", ((b"connection", b"close"),))
-            response = h11.Response(status_code=refusal.status, headers=refusal.all_headers, reason=b"Bad Request")
+            refusal = Refusal(status, code, message, ((b"connection", b"close"),))
+            reason = HTTPStatus(status).phrase.encode()
+            response = h11.Response(status_code=status, headers=refusal.all_headers, reason=reason)
             for event in (response, h11.Data(data=refusal.body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
@@ -152,7 +193,6 @@ class _Server(uvicorn.Server):
                 log_level="warning",
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_MAX_CONNECTIONS,
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
@@ -197,6 +237,7 @@ def run(app: ASGIApp, listener: socket.socket, started: Callable[[], object] = l
     server = _Server(app, started)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
     _serve(server, listener)
     if not server.started:
         raise RuntimeError(_NOT_STARTED)

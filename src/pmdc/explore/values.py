@@ -15,6 +15,9 @@ from pmdc.table.columns import UNKNOWN, as_plain_objects
 
 Json = str | int | float | bool | None
 
+_SHOWN = 60
+"""Characters of a value in a message."""
+
 MAX_EXACT = 2**53
 """JavaScript has no whole numbers above; they are written as text."""
 
@@ -77,11 +80,17 @@ class States:
         """Return the code of a state; ValueError if it is none."""
         code = self.code(value)
         if code == UNKNOWN:
-            raise ValueError(f"{value!r} is not a state of {self.name!r}{self.suggest(value)}")
+            raise ValueError(f"{shown(value)} is not a state of {self.name!r}{self.suggest(value)}")
         return code
 
     def suggest(self, value: Any) -> str:
         return suggest(value, [str(state) for state in self.listed])
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, cut off if it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def to_key(value: Any) -> tuple[bool, Any]:
@@ -90,10 +99,10 @@ def to_key(value: Any) -> tuple[bool, Any]:
 
 
 def read_dates(values: Sequence[str | None]) -> list[datetime.datetime | None]:
-    """Return dates, with or without a time, from ISO format."""
-    return [None if text is None else datetime.datetime.fromisoformat(text) for text in values]
+    """Return dates, with or without a time, from ISO format; a time zone is ignored, as in tables."""
+    return [None if text is None else datetime.datetime.fromisoformat(text).replace(tzinfo=None) for text in values]
 
 
 def read_times(values: Sequence[str | None]) -> list[datetime.time | None]:
-    """Return times of day from ISO format."""
-    return [None if text is None else datetime.time.fromisoformat(text) for text in values]
+    """Return times of day from ISO format; a time zone is ignored, as in tables."""
+    return [None if text is None else datetime.time.fromisoformat(text).replace(tzinfo=None) for text in values]

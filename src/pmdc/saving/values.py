@@ -157,7 +157,11 @@ def _pandas_dtype(described: dict[str, Any]) -> Any:
         )
         return pandas.CategoricalDtype(categories, described["ordered"])
     if kind == "string":
-        return pandas.StringDtype(described["storage"], float("nan") if described["nan"] else pandas.NA)
+        missing = float("nan") if described["nan"] else pandas.NA
+        try:
+            return pandas.StringDtype(described["storage"], missing)
+        except ImportError:  # written where pyarrow was installed; the values are the same without
+            return pandas.StringDtype("python", missing)
     if kind == "arrow":
         if described["name"].startswith("timestamp["):  # pyarrow does not read its own name of a time zone
             return pandas.ArrowDtype.construct_from_string(f"{described['name']}[pyarrow]")
