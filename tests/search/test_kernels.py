@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from oracles import subsets
 from pmdc.search import clusters, dynamic_programming, orders
+from pmdc.search.limits import UNLIMITED
 from pmdc.search.problem import build_problem
 from problems import random_scores
 
@@ -49,7 +50,7 @@ def problem_of(n_variables, seed, **options):
     """A random problem with integer scores, so that sums are exact."""
     scores = random_scores(n_variables, seed, **options)
     rounded = {name: {ps: float(round(10 * s)) for ps, s in table.items()} for name, table in scores.items()}
-    return build_problem(rounded, {name: set() for name in scores}, {name: set() for name in scores})
+    return build_problem(rounded, {name: set() for name in scores}, {name: set() for name in scores}, UNLIMITED)
 
 
 def regret_within(problem, child, before):

@@ -53,6 +53,11 @@ class SearchState:
             if component.problem.total_regret(ranks) < component.problem.total_regret(self._outcomes[number].ranks):
                 self._outcomes[number] = self._outcomes[number]._replace(ranks=ranks)
 
+    def begin(self, ranks: list[int], has_start: bool) -> None:
+        """Begin with this DAG instead of the greedy one; the class variables are one component."""
+        self.has_start = has_start
+        self._outcomes[0] = self._outcomes[0]._replace(ranks=ranks)
+
     def enter(self, number: int, method: str) -> SearchResult:
         """Go on to another component; return what is known of it."""
         self._current, self.method = number, method
@@ -128,13 +133,17 @@ class SearchState:
                 found[child] = whole_ranks[rank]
         return found
 
-    def structure(self, ranks: Sequence[int], status: str) -> Structure:
+    def least_regret(self) -> float:
+        """Return a lower bound on the total regret of every DAG."""
+        return math.fsum(outcome.least_regret for outcome in self._outcomes)
+
+    def structure(self, ranks: Sequence[int], status: str, order: Sequence[int] | None = None) -> Structure:
         """Return a DAG with its score and what is proved about it."""
         score = self.problem.total_score(ranks)
         bound = score
         if status != "optimal":
             best_of_each = self.problem.total_score([0] * len(ranks))
-            bound = max(score, best_of_each - math.fsum(outcome.least_regret for outcome in self._outcomes))
+            bound = max(score, best_of_each - self.least_regret())
         return Structure(
             parents=self.problem.parents(ranks),
             score=score,
@@ -143,6 +152,7 @@ class SearchState:
             status=status,
             seconds=time.perf_counter() - self.started,
             method=self.method,
+            elimination_order=None if order is None else tuple(self.problem.names[position] for position in order),
         )
 
 
