@@ -241,10 +241,10 @@ def _search_bounded(
     budget: tuple[int, int | None],
 ) -> tuple[list[int], list[int]]:
     """Return the best DAG found within limits, as ranks, and its order of elimination."""
-    from .bounded import first_dag, settle_ties_within, solve, with_order
+    from .bounded import begin, settle_ties_within, solve
+    from .bounded_start import with_order
 
-    first = first_dag(problem, limits, start)
-    state.begin(first.ranks, start is not None)
+    first = begin(problem, limits, start, state)
     if method == "auto":
         found = solve(problem, limits, first, state, budget)
     else:

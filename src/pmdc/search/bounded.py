@@ -11,41 +11,54 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from pmdc._support.checks import shorten
 
-from .chordal import cliques, find_order, moral_graph
+from . import bounded_exact
+from .bounded_start import Bounded, along, better, chosen, first_dag, with_order
+from .chordal import cliques, moral_graph
 from .inexact import best_forest
 from .limits import Limits
 from .methods import choose, solve_component
-from .problem import (
-    Problem,
-    SearchResult,
-    greedy_dag,
-    members,
-    ranks_within,
-    settle_ties,
-    split,
-    topological_order,
-    whole,
-)
+from .problem import Problem, SearchResult, members, settle_ties, split
 from .progress import SearchState
 
 METHOD = "bounded-search"
 
 _RELAXATION_SHARE = 0.2
 """The share of the time limit that the problem without limits may take."""
+_EXACT_SHARE = 0.5
+"""The share of the time left that branch and bound may take."""
 
 
-class Bounded(NamedTuple):
-    """A DAG within the limits."""
+def begin(problem: Problem, limits: Limits, start: Sequence[int] | None, state: SearchState) -> Bounded:
+    """Return a first DAG within the limits; raise a ValueError if none is found."""
+    first = first_dag(problem, limits, start)
+    if first is None and _is_small(problem, state):
+        outcome = bounded_exact.solve(problem, limits, math.inf, lambda least: state.out_of_time())
+        if outcome.least_regret == math.inf:
+            raise ValueError(
+                f"scores admit no DAG within {limits}: {_needy(problem)} must have parents, and all choices of parent "
+                "sets have a cycle or exceed the bound; add smaller sets, such as frozenset(), relax required_edges, "
+                "or raise the bound."
+            )
+        first = outcome.best
+    if first is None:
+        raise ValueError(
+            f"no DAG within {limits} was found: {_needy(problem)} must have parents, and there may be no choice of "
+            "parent sets that fits; add smaller sets, such as frozenset(), relax required_edges, or raise the bound."
+        )
+    state.begin(first.ranks, start is not None)
+    return first
 
-    ranks: list[int]
-    """The rank of the parent set of each class variable."""
-    order: list[int]
-    """An order of elimination within the limits."""
+
+def _needy(problem: Problem) -> str:
+    return shorten([name for name, row in zip(problem.names, problem.masks, strict=True) if 0 not in row])
+
+
+def _is_small(problem: Problem, state: SearchState) -> bool:
+    """Return whether branch and bound can be used."""
+    return choose(problem, state.memory_budget) == "dynamic-programming"
 
 
 def solve(
@@ -55,37 +68,59 @@ def solve(
 
     `budget` is the seed and the number of iterations of the search by regions.
     """
-    known = state.enter(0, METHOD)
     if all(mask.bit_count() < 2 for row in problem.masks for mask in row):
-        known = state.enter(0, "tree")
-        forest = best_forest(problem, known, state)
+        forest = best_forest(problem, state.enter(0, "tree"), state)
         state.keep(forest._replace(least_regret=problem.total_regret(forest.ranks)))
         return with_order(problem, limits, forest.ranks) or first
+    state.enter(0, METHOD)
     state.log(f"{METHOD} for {len(problem.names)} class variables within {limits}")
 
     least, relaxed, method = _without_limits(problem, first, state)
     for ranks in (settle_ties(problem, relaxed), relaxed):
         fitting = with_order(problem, limits, ranks)
         if fitting is not None and problem.total_regret(ranks) <= least:
-            state.enter(0, method)
-            state.keep(SearchResult(ranks, least, "optimal"))
-            return fitting
-        along = _along(problem, limits, ranks)
-        first = _better(problem, [first, fitting, along])
+            return _keep(problem, fitting, least, method, state)
+        first = better(problem, [first, fitting, along(problem, limits, ranks)]) or first
     reason = state.stop(first.ranks, least)
+    if not reason and _is_small(problem, state):
+        first, least, reason = _branch_and_bound(problem, limits, first, least, state)
+        if problem.total_regret(first.ranks) <= least:
+            return _keep(problem, first, least, "branch-and-bound", state)
     if not reason:
         from .regions import search  # importing numba takes longer than most searches
 
         ranks, order, reason = search(problem, limits, *first, state, *budget, least)
         first = Bounded(ranks, order)
-    state.keep(SearchResult(first.ranks, least, reason or "unproved"))
-    return first
+    return _keep(problem, first, least, METHOD, state, reason or "unproved")
+
+
+def _keep(
+    problem: Problem, found: Bounded, least: float, method: str, state: SearchState, status: str = "optimal"
+) -> Bounded:
+    state.enter(0, method)
+    state.keep(SearchResult(found.ranks, least, status))
+    return found
+
+
+def _branch_and_bound(
+    problem: Problem, limits: Limits, first: Bounded, least: float, state: SearchState
+) -> tuple[Bounded, float, str]:
+    """Return the best DAG known, a lower bound on the regret, and why the search must stop, or ""."""
+    deadline = time.perf_counter() + _EXACT_SHARE * state.time_left()
+
+    def stop(bound: float) -> str:
+        late = "time limit" if time.perf_counter() >= deadline else ""
+        return state.stop(first.ranks, max(least, bound)) or late
+
+    outcome = bounded_exact.solve(problem, limits, problem.total_regret(first.ranks), stop)
+    best, least = outcome.best or first, max(least, outcome.least_regret)
+    return best, least, state.stop(best.ranks, least)
 
 
 def settle_ties_within(problem: Problem, found: Bounded) -> Bounded:
     """Replace parent sets by higher-ranked ones of the same score whose family is within a clique of the order."""
     eliminated = {position: place for place, position in enumerate(found.order)}
-    clique = cliques(moral_graph(_chosen(problem, found.ranks)), found.order)
+    clique = cliques(moral_graph(chosen(problem, found.ranks)), found.order)
 
     def allowed(child: int, mask: int) -> bool:
         # In a chordal graph, a set is a clique if it is within the clique of its first eliminated member.
@@ -127,79 +162,3 @@ def _without_limits(problem: Problem, first: Bounded, state: SearchState) -> tup
     ranks = relaxation.ranks()
     least = problem.total_regret(ranks) if relaxation.status() == "optimal" else relaxation.least_regret()
     return least, ranks, " and ".join(dict.fromkeys(name for name in used if name)) or METHOD
-
-
-# A first DAG --------------------------------------------------------------------------------------------------
-
-
-def first_dag(problem: Problem, limits: Limits, start: Sequence[int] | None) -> Bounded:
-    """Return a DAG within the limits: the start if it is, otherwise one made of its subsets or a simple one."""
-    by_size = replace(problem, regrets=tuple(tuple(float(m.bit_count()) for m in row) for row in problem.masks))
-    fewest = greedy_dag(by_size).ranks
-    found = [
-        with_order(problem, limits, fewest),
-        _along(problem, limits, fewest),
-        _along(problem, limits, greedy_dag(problem).ranks),
-    ]
-    if start is not None:
-        ranks = ranks_within(whole(problem), start)
-        found.append(with_order(problem, limits, ranks) or _along(problem, limits, ranks, start))
-    if not any(found):
-        needy = [name for name, row in zip(problem.names, problem.masks, strict=True) if 0 not in row]
-        raise ValueError(
-            f"no DAG within {limits} was found for scores: {shorten(needy)} must have parents, and no choice of parent "
-            "sets was found that fits; add smaller sets, such as frozenset(), relax required_edges, or raise the bound."
-        )
-    return _better(problem, found)
-
-
-def _better(problem: Problem, found: Sequence[Bounded | None]) -> Bounded:
-    return min((each for each in found if each), key=lambda each: problem.total_regret(each.ranks))
-
-
-def _chosen(problem: Problem, ranks: Sequence[int]) -> list[int]:
-    return [row[rank] for row, rank in zip(problem.masks, ranks, strict=True)]
-
-
-def with_order(problem: Problem, limits: Limits, ranks: Sequence[int]) -> Bounded | None:
-    """Return a DAG with an order of elimination within the limits, or None if none is found."""
-    order, _ = find_order(moral_graph(_chosen(problem, ranks)), limits)
-    return None if order is None else Bounded(list(ranks), order)
-
-
-def _along(
-    problem: Problem, limits: Limits, ranks: Sequence[int], within: Sequence[int] | None = None
-) -> Bounded | None:
-    """Return a DAG with the topological order of the given one, built together with a chordal graph, or None.
-
-    Each class variable takes its best parent set that is a clique of the graph so far (and within the given parents),
-    and is joined with these and with as many others of their clique as the limits allow. In reverse order, each is
-    eliminated with its clique.
-    """
-    order = topological_order(_chosen(problem, ranks))
-    assert order is not None
-    place = {child: position for position, child in enumerate(order)}
-    clique, found, before = [0] * len(order), [-1] * len(order), 0
-    for child in order:
-        possible = before if within is None else before & within[child]
-        for rank, mask in enumerate(problem.masks[child]):
-            if mask & ~possible:
-                continue
-            # A set is a clique if it is within the clique of its last member.
-            around = clique[max(members(mask), key=place.__getitem__)] if mask else 0
-            if not mask & ~around:
-                found[child] = rank
-                clique[child] = _extend(limits, mask | 1 << child, around)
-                break
-        else:
-            return None
-        before |= 1 << child
-    return Bounded(found, order[::-1])
-
-
-def _extend(limits: Limits, clique: int, around: int) -> int:
-    """Add members of `around` to a clique as long as it fits."""
-    for member in members(around & ~clique):
-        if limits.fits(clique | 1 << member):
-            clique |= 1 << member
-    return clique

@@ -56,7 +56,7 @@ def find_order(graph: Sequence[int], limits: Limits) -> tuple[list[int] | None, 
     Two greedy rules are tried first. If they fail, all orders are searched, unless there are too many.
     """
     order = greedy_order(graph, limits)
-    return (order, True) if order is not None else _exact_order(graph, limits)
+    return (order, True) if order is not None else exact_order(graph, limits)
 
 
 def greedy_order(graph: Sequence[int], limits: Limits) -> list[int] | None:
@@ -139,7 +139,7 @@ def _peel(rest: list[int], left: int, limits: Limits) -> tuple[list[int], int]:
     return order, 0
 
 
-def _exact_order(graph: Sequence[int], limits: Limits) -> tuple[list[int] | None, bool]:
+def exact_order(graph: Sequence[int], limits: Limits) -> tuple[list[int] | None, bool]:
     """Search all orders of elimination, depth first; return an order or None, and whether that is certain.
 
     What can be eliminated next depends only on the set that is left, so each set is searched once.

@@ -45,6 +45,15 @@ class Problem:
         """Return the score of the DAG with these parent sets."""
         return math.fsum(self.scores[child][rank] for child, rank in enumerate(ranks))
 
+    def select(self, kept: Sequence[Sequence[int]]) -> Problem:
+        """Return the problem with some of the parent sets of each class variable, given by their ranks."""
+        return Problem(
+            self.names,
+            masks=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.masks, kept, strict=True)),
+            scores=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.scores, kept, strict=True)),
+            regrets=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.regrets, kept, strict=True)),
+        )
+
     def parents(self, ranks: Sequence[int]) -> dict[str, frozenset[str]]:
         """Return the DAG with these parent sets, by name."""
         return {

@@ -86,14 +86,18 @@ class SearchState:
         """Store the best DAG and bound of the current component; return why the search must stop, or ""."""
         self._outcomes[self._current] = self._outcomes[self._current]._replace(ranks=ranks, least_regret=least_regret)
         self._call_back()
-        if self.interrupted:
-            return "interrupted"
-        if time.perf_counter() >= self.deadline:
-            return "time limit"
+        if reason := self.out_of_time():
+            return reason
         open_regret = self.components[self._current].problem.total_regret(ranks) - least_regret
         if self.gap > 0 and open_regret <= self._allowed_regret():
             return "gap limit"
         return ""
+
+    def out_of_time(self) -> str:
+        """Return "interrupted", "time limit" or ""."""
+        if self.interrupted:
+            return "interrupted"
+        return "time limit" if time.perf_counter() >= self.deadline else ""
 
     def _allowed_regret(self) -> float:
         """Return the current component's share of the allowed gap, in proportion to its class variables.
