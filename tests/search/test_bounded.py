@@ -2,10 +2,6 @@
 
 import itertools
 import math
-import os
-import signal
-import sys
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import is_dag
-from pmdc.search import bounded, bounded_exact, find_structure
+from pmdc.search import find_structure
 from pmdc.search.chordal import exact_order, find_order, greedy_order, moral_graph
 from pmdc.search.limits import Limits
-from problems import bic_scores, random_scores
+from problems import random_scores
 
 # Independent checks -------------------------------------------------------------------------------------------
 
@@ -246,7 +242,8 @@ def test_orders_of_elimination_by_brute_force(count, density, seed):
     order, certain = find_order(moral_graph(masks), limits)
     assert certain
     assert (order is not None) == fits(parents, **bounds)
-    for order in (order, greedy_order(moral_graph(masks), limits), exact_order(moral_graph(masks), limits)[0]):
+    orders = (order, greedy_order(moral_graph(masks), limits), exact_order(moral_graph(masks), limits)[0])
+    for order in orders:
         if order is not None:
             bags, _ = tree_decomposition(parents, [names[i] for i in order])
             assert all(limits.fits(sum(1 << names.index(name) for name in bag)) for bag in bags.values())

@@ -17,7 +17,7 @@ from pmdc._support.checks import shorten
 from . import bounded_exact
 from .bounded_start import Bounded, along, better, chosen, first_dag, with_order
 from .chordal import cliques, moral_graph
-from .inexact import best_forest
+from .forest import best_forest
 from .limits import Limits
 from .methods import choose, solve_component
 from .problem import Problem, SearchResult, members, settle_ties, split
@@ -27,6 +27,10 @@ METHOD = "bounded-search"
 
 _RELAXATION_SHARE = 0.2
 """The share of the time limit that the problem without limits may take."""
+_MAX_ROOT_SETS = 3000
+"""The root node of the integer program takes about a second for so many parent sets."""
+_PATIENCE = 20
+"""Restarts of the local search without improvement, if there is no time limit."""
 _EXACT_SHARE = 0.5
 """The share of the time left that branch and bound may take."""
 
@@ -134,10 +138,7 @@ def settle_ties_within(problem: Problem, found: Bounded) -> Bounded:
 
 
 def _without_limits(problem: Problem, first: Bounded, state: SearchState) -> tuple[float, list[int], str]:
-    """Return a lower bound on the regret of every DAG, a good DAG that may exceed the limits, and the method used.
-
-    The integer program is used only under a time limit, because its time cannot be predicted.
-    """
+    """Return a lower bound on the regret of every DAG, a good DAG that may exceed the limits, and the method used."""
     components = split(problem)
 
     def watch(_: object) -> bool:
@@ -153,12 +154,29 @@ def _without_limits(problem: Problem, first: Bounded, state: SearchState) -> tup
         callback=watch,
         log=state.log,
     )
-    used = []
-    for number, component in enumerate(components):
-        method = choose(component.problem, state.memory_budget)
-        if method == "integer-program" and state.deadline == math.inf:
-            method = "local-search"
-        used.append(solve_component(component.problem, number, method, relaxation))
+    used = [_relax(component.problem, number, relaxation) for number, component in enumerate(components)]
     ranks = relaxation.ranks()
     least = problem.total_regret(ranks) if relaxation.status() == "optimal" else relaxation.least_regret()
     return least, ranks, " and ".join(dict.fromkeys(name for name in used if name)) or METHOD
+
+
+def _relax(problem: Problem, number: int, relaxation: SearchState) -> str:
+    """Solve a component without limits; return the method.
+
+    Without a time limit, the time of the integer program cannot be predicted. Then only its root node is solved, and
+    only for few parent sets; and the local search is short.
+    """
+    method = choose(problem, relaxation.memory_budget)
+    if method == "dynamic-programming" or relaxation.deadline < math.inf:
+        return solve_component(problem, number, method, relaxation)
+    if method == "integer-program" and sum(map(len, problem.masks)) <= _MAX_ROOT_SETS:
+        from . import integer_program
+
+        outcome = integer_program.solve(problem, relaxation.enter(number, method), relaxation, max_nodes=1)
+    else:
+        from . import orders
+
+        method = "local-search"
+        outcome = orders.solve(problem, relaxation.enter(number, method), relaxation, patience=_PATIENCE)
+    relaxation.keep(outcome)
+    return method

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .chordal import find_order, moral_graph
+from .forest import forest_ranks
 from .limits import Limits
 from .problem import Problem, greedy_dag, members, ranks_within, topological_order, whole
 
@@ -38,6 +39,9 @@ def first_dag(problem: Problem, limits: Limits, start: Sequence[int] | None) -> 
         along(problem, limits, fewest),
         along(problem, limits, greedy_dag(problem).ranks),
     ]
+    forest = forest_ranks(problem)
+    if forest is not None:  # its parents are cliques, so each class variable gets at least as good a set
+        found.append(along(problem, limits, forest))
     if start is not None:
         ranks = ranks_within(whole(problem), start)
         found.append(with_order(problem, limits, ranks) or along(problem, limits, ranks, start))

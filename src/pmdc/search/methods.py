@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from .inexact import best_forest, hill_climb
+from .forest import best_forest
+from .hill_climbing import hill_climb
 from .limits import UNLIMITED, Limits
 from .problem import Problem, SearchResult
 from .progress import SearchState

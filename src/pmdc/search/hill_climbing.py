@@ -1,8 +1,4 @@
-"""Simpler search methods, for comparison.
-
-`hill_climb` adds, removes and reverses single edges as long as the score improves. `best_forest` finds the best DAG in
-which no class variable has more than one parent (a directed Chow-Liu tree), as a maximum branching.
-"""
+"""Hill climbing, for comparison: add, remove and reverse single edges as long as the score improves."""
 
 from __future__ import annotations
 
@@ -77,31 +73,3 @@ def _ancestors(masks: list[int]) -> list[int] | None:
         for parent in members(masks[child]):
             ancestors[child] |= ancestors[parent]
     return ancestors
-
-
-def best_forest(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
-    """Return the best DAG in which no class variable has more than one parent."""
-    import networkx as nx  # importing it takes longer than most searches
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(problem.names)))
-    largest = 1.0 + sum(row[-1] for row in problem.regrets)
-    roots = [row.index(0) if 0 in row else None for row in problem.masks]
-    for child, row in enumerate(problem.masks):
-        for rank, mask in enumerate(row):
-            if mask.bit_count() == 1:
-                # The weight is the regret saved by the parent; without the empty set a parent is required.
-                root = roots[child]
-                alone = problem.regrets[child][root] if root is not None else 2 * largest
-                graph.add_edge(members(mask)[0], child, weight=alone - problem.regrets[child][rank], rank=rank)
-    branching = nx.maximum_branching(graph)
-    ranks = [-1 if root is None else root for root in roots]
-    for parent, child in branching.edges:
-        ranks[child] = graph.edges[parent, child]["rank"]
-    if -1 in ranks:
-        name = problem.names[ranks.index(-1)]
-        raise ValueError(
-            f"method='tree' finds no DAG in which {name!r} has at most one parent: add the empty set or single-parent "
-            f"sets to scores[{name!r}], or use another method."
-        )
-    return SearchResult(ranks, first.least_regret, "unproved")
