@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import os
+import signal
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import is_dag
-from pmdc.search import find_structure
+from pmdc.search import bounded_exact, find_structure
 from pmdc.search.chordal import exact_order, find_order, greedy_order, moral_graph
 from pmdc.search.limits import Limits
-from problems import random_scores
+from problems import bic_scores, random_scores
 
 # Independent checks -------------------------------------------------------------------------------------------
 
@@ -260,3 +263,234 @@ def test_a_grid_that_greedy_rules_may_miss_is_decided():
                 graph[b] |= 1 << a
     assert find_order(graph, Limits(side))[0] is not None
     assert find_order(graph, Limits(side - 1)) == (None, True)
+
+
+# Without effect -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bound_that_does_not_bind_changes_nothing(seed):
+    scores = random_scores(4 + 3 * seed, seed, sets=10)
+    plain = find_structure(scores)
+    states = dict.fromkeys(scores, 3)
+    for bounds in ({"max_treewidth": len(scores) - 1}, {"max_clique_cells": 3 ** len(scores), "n_states": states}):
+        found = find_structure(scores, **bounds)
+        check(found, scores, **bounds)
+        expected = replace(plain, seconds=found.seconds, elimination_order=found.elimination_order)
+        assert found == expected
+    assert plain.elimination_order is None
+    assert find_structure(scores, n_states=states).elimination_order is None
+
+
+def test_a_bound_that_does_not_bind_on_many_class_variables():
+    scores = bic_scores(40, 0)
+    found = find_structure(scores, max_treewidth=39, time_limit=60)
+    check(found, scores, max_treewidth=39)
+    assert found.score == pytest.approx(find_structure(scores).score)
+
+
+def test_a_forest_is_the_answer_for_treewidth_one():
+    scores = random_scores(60, 0, sets=30)
+    found = find_structure(scores, max_treewidth=1)
+    check(found, scores, max_treewidth=1)
+    assert (found.status, found.method) == ("optimal", "tree")
+    assert found.score == pytest.approx(find_structure(scores, "tree").score)
+
+
+# Many class variables, limits and interruption ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [{"max_treewidth": 3}, {"max_clique_cells": 40}], ids=str)
+@pytest.mark.parametrize("method", ["auto", "hill-climb", "tree"])
+def test_many_class_variables(method, bounds):
+    scores = random_scores(40, 1, sets=15)
+    if "max_clique_cells" in bounds:
+        bounds = {**bounds, "n_states": {name: 2 + place % 4 for place, name in enumerate(scores)}}
+    found = find_structure(scores, method, max_iter=50, **bounds)
+    check(found, scores, **bounds)
+    again = find_structure(scores, method, max_iter=50, **bounds)
+    assert again == replace(found, seconds=again.seconds)
+    if method == "tree":
+        assert all(len(parents) <= 1 for parents in found.parents.values())
+
+
+def test_the_search_is_no_worse_than_the_best_forest_and_its_start():
+    scores = random_scores(40, 2, sets=20)
+    forest = find_structure(scores, "tree")
+    found = find_structure(scores, max_treewidth=2, max_iter=1)
+    climbed = find_structure(scores, "hill-climb", max_treewidth=2)
+    again = find_structure(scores, max_treewidth=2, max_iter=1, start=climbed)
+    assert found.score >= forest.score - 1e-9
+    assert again.score >= climbed.score - 1e-9
+
+
+def test_a_start_beyond_the_bound_is_used_in_part():
+    scores = full_scores(9, 0)
+    best = find_structure(scores)
+    for method in ("auto", "hill-climb", "tree"):
+        found = find_structure(scores, method, max_treewidth=2, start=best, time_limit=1e-9)
+        check(found, scores, max_treewidth=2)
+
+
+@pytest.mark.parametrize("method", ["auto", "hill-climb"])
+def test_limits_and_callbacks(method):
+    scores = full_scores(12, 1)
+    told = []
+    found = find_structure(scores, method, max_treewidth=3, callback=told.append, time_limit=2)
+    check(found, scores, max_treewidth=3)
+    assert (told[-1].score, told[-1].bound) == pytest.approx((found.score, found.bound))
+    assert [one.score for one in told] == sorted(one.score for one in told)
+    assert [one.bound for one in told] == sorted((one.bound for one in told), reverse=True)
+    assert all(is_dag(one.parents) and one.status == "searching" for one in told)
+    late = find_structure(scores, method, max_treewidth=3, time_limit=1e-9)
+    stopped = find_structure(scores, method, max_treewidth=3, callback=lambda one: True)
+    loose = find_structure(scores, method, max_treewidth=3, gap=0.99)
+    for one, status in ((late, "time limit"), (stopped, "interrupted"), (loose, "gap limit")):
+        check(one, scores, max_treewidth=3)
+        assert one.status == status
+    with pytest.raises(KeyError, match="mine"):
+        find_structure(scores, method, max_treewidth=3, callback=lambda one: {}["mine"])
+
+
+def test_time_limit_of_branch_and_bound():
+    scores = full_scores(14, 0)
+    found = find_structure(scores, max_treewidth=3, time_limit=1.0)
+    check(found, scores, max_treewidth=3)
+    assert found.status == "time limit" or found.method == "bounded-search"
+    assert found.seconds < 8
+    assert found.bound < find_structure(scores, max_treewidth=3, time_limit=1e-9).bound
+
+
+def test_ctrl_c_ends_branch_and_bound_with_the_best_so_far(monkeypatch):
+    scores, calls = full_scores(12, 1), []
+    branches = bounded_exact._branches
+
+    def press(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return branches(*arguments)
+
+    monkeypatch.setattr(bounded_exact, "_branches", press)
+    found = find_structure(scores, max_treewidth=3)
+    check(found, scores, max_treewidth=3)
+    assert (found.status, len(calls)) == ("interrupted", 3)
+
+
+def test_the_bound_of_an_unfinished_search_holds(monkeypatch):
+    scores = full_scores(9, 2)
+    best = find_structure(scores, max_treewidth=3)
+    assert (best.status, best.method) == ("optimal", "branch-and-bound")
+    bounds = []
+    for nodes in (1, 3, 10):
+        monkeypatch.setattr(bounded_exact, "_MAX_NODES", nodes)
+        found = find_structure(scores, max_treewidth=3, max_iter=1)
+        check(found, scores, max_treewidth=3)
+        assert found.score <= best.score + 1e-9
+        assert found.bound >= best.score - 1e-9
+        bounds.append(found.bound)
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] < bounds[0]
+
+
+def test_ties_are_settled_within_the_cliques():
+    none, a, b, c = map(frozenset, ["", "a", "b", "c"])
+    scores = {"a": {none: 0.0}, "b": {none: 0.0, a: 1.0}, "c": {none: 0.0, b: 1.0, a: 1.0}, "d": {none: 0.0, c: 1.0}}
+    found = find_structure(scores, max_treewidth=1)
+    assert found.score == 3.0
+    assert find_structure(scores, "tree", max_treewidth=1).parents["b"] == a
+
+
+# Bad input ----------------------------------------------------------------------------------------------------
+
+NONE = frozenset()
+STATES = {"a": 2, "b": 3, "c": 4}
+GOOD = {
+    "a": {NONE: 0.0, frozenset("b"): 1.0},
+    "b": {NONE: 0.0, frozenset("a"): 1.0},
+    "c": {NONE: 0.0, frozenset("a"): 1.0, frozenset("ab"): 2.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_treewidth": 0}, "max_treewidth=0 .* at least 1"),
+        ({"max_treewidth": True}, "max_treewidth=True .* whole number"),
+        ({"max_treewidth": 1.5}, "max_treewidth=1.5 .* whole number"),
+        ({"max_clique_cells": 0, "n_states": STATES}, "max_clique_cells=0 .* at least 1"),
+        ({"max_clique_cells": "many", "n_states": STATES}, "max_clique_cells='many' .* whole number"),
+        ({"max_clique_cells": 8}, r"max_clique_cells=8 needs n_states.*\{'a': 2\}.* max_treewidth"),
+        ({"max_clique_cells": 3, "n_states": STATES}, "max_clique_cells=3 .* 4 states of 'c' .* at least 4"),
+        ({"n_states": [2, 3, 4]}, "n_states must be a dict.* list"),
+        ({"n_states": {"a": 2, "b": 2}}, "n_states lacks 'c'"),
+        ({"n_states": {**STATES, "z": 2}}, "n_states has 'z'"),
+        ({"n_states": {**STATES, "b": 0}}, r"n_states\['b'\]=0 .* at least 1"),
+        ({"random_state": -1}, "random_state=-1"),
+        ({"max_iter": 0}, "max_iter=0 .* at least 1"),
+        ({"max_treewidth": 1, "method": "integer-program"}, "method='integer-program' .*max_treewidth=1.*'auto'"),
+        (
+            {"max_treewidth": 1, "required_edges": [("a", "c"), ("b", "c")]},
+            r"required_edges give 'c' the parents \{'a', 'b'\}: .*treewidth 2, .*max_treewidth=1 .*\('a', 'c'\), ",
+        ),
+        (
+            {"max_clique_cells": 12, "n_states": STATES, "required_edges": [("a", "c"), ("b", "c")]},
+            "required_edges give 'c' .* 24 cells, .*max_clique_cells=12",
+        ),
+    ],
+)
+def test_bad_bounds(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        find_structure(GOOD, **arguments)
+
+
+def test_required_edges_beyond_the_bound_together():
+    names = "abcdef"
+    cycle = [("a", "b"), ("b", "c"), ("a", "d")]
+    scores = {name: {frozenset(some): 0.0 for some in ("", *names) if some != name} for name in names}
+    scores["d"][frozenset("ac")] = 0.0
+    scores["e"][frozenset("bd")] = 0.0
+    assert find_structure(scores, required_edges=cycle, max_treewidth=1).score == 0.0
+    edges = [*cycle, ("c", "d"), ("b", "e"), ("d", "e")]
+    with pytest.raises(
+        ValueError, match="required_edges exceed max_treewidth=2: no order .* exists .*'a', 'b', 'c', 'd'"
+    ):
+        find_structure(scores, required_edges=edges, max_treewidth=2)
+    assert find_structure(scores, required_edges=edges, max_treewidth=3).score == 0.0
+
+
+def test_a_class_variable_without_a_set_that_fits():
+    scores = {**GOOD, "c": {frozenset("ab"): 0.0}}
+    with pytest.raises(ValueError, match=r"scores\['c'\] .* within max_treewidth=1: .* treewidth 2; .*raise the bound"):
+        find_structure(scores, max_treewidth=1)
+
+
+def test_no_dag_within_the_bound_is_claimed_only_if_proved(monkeypatch):
+    triples = {"d": "abc", "e": "abf", "g": "acf", "h": "bcf"}
+    scores = {name: {NONE: 0.0} for name in "abcf"} | {name: {frozenset(p): 0.0} for name, p in triples.items()}
+    assert find_structure(scores, max_treewidth=3).score == 0.0
+    scores["i"] = {frozenset("dgh"): 0.0}
+    with pytest.raises(ValueError, match="scores admit no DAG within max_treewidth=3: 'd', 'e', 'g', 'h', 'i' must"):
+        find_structure(scores, max_treewidth=3)
+    monkeypatch.setattr(bounded_exact, "_MAX_NODES", 0)
+    with pytest.raises(ValueError, match="no DAG within max_treewidth=3 was found: .*there may be no choice"):
+        find_structure(scores, max_treewidth=3)
+
+
+def test_a_feasible_dag_is_found_where_simple_ones_fail():
+    found = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        names = list("abcdefgh")
+        scores = {name: {NONE: 0.0} for name in names[:3]}
+        for place, name in enumerate(names[3:], 3):
+            sets = [frozenset(random.choice(names[:place], 2, replace=False).tolist()) for _ in range(2)]
+            scores[name] = {parents: float(random.normal()) for parents in sets}
+        expected = best_within(scores, max_treewidth=2)
+        if expected == -math.inf:
+            with pytest.raises(ValueError, match="scores admit no DAG within max_treewidth=2"):
+                find_structure(scores, max_treewidth=2)
+        else:
+            found += 1
+            assert find_structure(scores, max_treewidth=2).score == pytest.approx(expected)
+    assert 0 < found < 60

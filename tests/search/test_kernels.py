@@ -14,21 +14,13 @@ from problems import random_scores
 # Dynamic programming ------------------------------------------------------------------------------------------
 
 
-class NoLimits:
-    """A search state without limits."""
-
-    def stop(self, ranks, least_regret):
-        return ""
-
-
 @pytest.mark.parametrize("n_variables", [6, 7, 9])
 def test_subset_totals_in_blocks_are_those_of_numpy(monkeypatch, n_variables):
     monkeypatch.setattr(dynamic_programming, "_BLOCK_BITS", 5)
     monkeypatch.setattr(dynamic_programming, "_STRIDE", 32)
     for seed in range(5):
         problem = problem_of(n_variables, seed, sets=12)
-        first = dynamic_programming.SearchResult([], 0.0, "")
-        total, reason = dynamic_programming._least_totals_in_blocks(problem, first, NoLimits())
+        total, reason = dynamic_programming._least_totals_in_blocks(problem, lambda: "")
         assert reason == ""
         np.testing.assert_array_equal(total, dynamic_programming.least_totals(problem))
 
