@@ -350,12 +350,9 @@ def test_a_given_order_is_used_unless_another_is_cheaper_and_no_larger(network, 
     free, tree = JunctionTree(sizes, scopes), JunctionTree(sizes, scopes, order=order)
     graph = interaction_graph(len(sizes), scopes)
     assert tree.cells <= elimination_cells(sizes, graph, order)
-    for clique in tree.cliques:  # none is larger than the largest one of the given order
-        assert len(clique.scope) <= max(len(own) for own in scopes_along(graph, order))
-        assert prod(sizes[v] for v in clique.scope) <= max(
-            prod(sizes[v] for v in o) for o in scopes_along(graph, order)
-        )
-    assert tree.largest_clique == largest(tree)[1]
+    given = scopes_along(graph, order)
+    assert largest(tree)[0] <= max(map(len, given))
+    assert largest(tree)[1] == tree.largest_clique <= max(prod(sizes[v] for v in scope) for scope in given)
     if all(own <= limit for own, limit in zip(largest(free), largest(tree), strict=True)):
         assert tree.order == free.order
     assert JunctionTree(sizes, scopes, order=tree.order).order == tree.order
