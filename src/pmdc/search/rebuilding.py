@@ -250,9 +250,7 @@ def _wanted(region: Region, choice: Codes, v: int, seed: Words) -> int:
 
 
 @compiled()
-def _place(
-    region: Region, v: int, choice: int, before: Words, graph: Graph, trial: Graph, scratch: Scratch
-) -> bool:
+def _place(region: Region, v: int, choice: int, before: Words, graph: Graph, trial: Graph, scratch: Scratch) -> bool:
     """Give a class variable this choice if there is an elimination order within the bounds."""
     clique = region.cliques[choice] | single(v)
     if not holds_clique(graph.moral, clique):

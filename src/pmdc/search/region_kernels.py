@@ -15,8 +15,8 @@ import numpy as np
 from pmdc._support.arrays import Codes, Floats, Words
 from pmdc._support.compiled import compiled
 
-from .bits import count_bits, lowest_bit, position, random_below, random_unit, single
-from .rebuilding import MAX_REGION, Bounds, Region, anneal
+from .bits import count_bits, lowest_bit, position, random_below, single
+from .rebuilding import Bounds, Region, anneal
 
 
 class Table(NamedTuple):
@@ -183,9 +183,7 @@ def _path_region(
 
 
 @compiled()
-def _grow(
-    cliques: Words, tree: tuple[Codes, Codes], size: int, inside: Words, taken: Words, seed: Words
-) -> None:
+def _grow(cliques: Words, tree: tuple[Codes, Codes], size: int, inside: Words, taken: Words, seed: Words) -> None:
     """Take random neighbouring cliques while the region has at most `size` class variables."""
     start, listed = tree
     n = len(cliques)
@@ -216,9 +214,7 @@ def _grow(
 
 
 @compiled()
-def _outside_first(
-    cliques: Words, tree: tuple[Codes, Codes], inside: Words, taken: Words, order: Codes
-) -> int:
+def _outside_first(cliques: Words, tree: tuple[Codes, Codes], inside: Words, taken: Words, order: Codes) -> int:
     """Write an elimination order of the class variables outside of the region; return their number.
 
     Those whose cliques are farther from the region come first, so each is eliminated within its clique that is nearest
@@ -252,10 +248,7 @@ def _outside_first(
 
 @compiled()
 def _is_within(table: Table, choice: int, inside: Words) -> bool:
-    for i in range(table.first[choice], table.first[choice + 1]):
-        if not _has(inside, table.parents[i]):
-            return False
-    return True
+    return all(_has(inside, table.parents[i]) for i in range(table.first[choice], table.first[choice + 1]))
 
 
 @compiled()
@@ -359,8 +352,14 @@ def _region(
 
 @compiled()
 def _take_region(
-    table: Table, network: Network, cliques: Words, tree: tuple[Codes, Codes], size: int, inside: Words, taken: Words,
-    seed: Words
+    table: Table,
+    network: Network,
+    cliques: Words,
+    tree: tuple[Codes, Codes],
+    size: int,
+    inside: Words,
+    taken: Words,
+    seed: Words,
 ) -> None:
     """Choose a region: around a parent set that a class variable would like, if that is possible."""
     n = len(network.chosen)
@@ -384,9 +383,7 @@ def _take_region(
 
 
 @compiled()
-def improve_region(
-    table: Table, network: Network, size: int, n_steps: int, temperature: float, seed: Words
-) -> float:
+def improve_region(table: Table, network: Network, size: int, n_steps: int, temperature: float, seed: Words) -> float:
     """Improve a region of at most `size` class variables in place; return by how much the total regret decreases."""
     n = len(network.chosen)
     cliques, above = clique_tree(table, network)
