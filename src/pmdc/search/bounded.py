@@ -1,7 +1,7 @@
 """The best structure within limits on its cliques.
 
-1. Solve the problem without limits. Its optimum bounds the score, and if it is within the limits, it is the answer.
-2. If no parent set has two members, the best forest is the answer: its moral graph is the forest itself.
+1. If no parent set has two members, the best forest is the answer: its moral graph is the forest itself.
+2. Solve the problem without limits. Its optimum bounds the score, and if it is within the limits, it is the answer.
 3. For few class variables, branch and bound (`bounded_exact`).
 4. For more, search region by region (`regions`).
 """
@@ -20,7 +20,7 @@ from .chordal import cliques, moral_graph
 from .forest import best_forest
 from .limits import Limits
 from .methods import choose, solve_component
-from .problem import Problem, SearchResult, members, settle_ties, split
+from .problem import Problem, SearchResult, members, settle_ties, split, topological_order
 from .progress import SearchState
 
 METHOD = "bounded-search"
@@ -95,7 +95,16 @@ def solve(
 
         ranks, order, reason = search(problem, limits, *first, state, *budget, least)
         first = Bounded(ranks, order)
+        _verify(problem, limits, first)
     return _keep(problem, first, least, METHOD, state, reason or "unproved")
+
+
+def _verify(problem: Problem, limits: Limits, found: Bounded) -> None:
+    parents = chosen(problem, found.ranks)
+    if topological_order(parents) is None:
+        raise RuntimeError("the bounded search returned parent sets that form a cycle")
+    if not all(limits.fits(clique) for clique in cliques(moral_graph(parents), found.order)):
+        raise RuntimeError(f"the bounded search returned a structure that exceeds {limits}")
 
 
 def _keep(

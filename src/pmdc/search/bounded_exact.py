@@ -26,12 +26,10 @@ from .dynamic_programming import NUMPY_LIMIT, best_dag
 from .limits import Limits
 from .problem import Problem, members
 
-MAX_CLASS_VARIABLES = 26
-"""One dynamic program takes about two seconds then."""
 _MAX_NODES = 1000
 """About ten seconds with twelve class variables."""
-_MAX_SUBSETS = 2**29
-"""Subsets in all dynamic programs; those of numpy count as 64, because the compiled loop is faster by so much."""
+_MAX_SUBSETS = 2**28
+"""Subsets in all dynamic programs, about ten seconds; those of numpy count as 32, because they take longer."""
 
 
 class Outcome(NamedTuple):
@@ -66,7 +64,7 @@ def solve(problem: Problem, limits: Limits, most: float, stop: Callable[[float],
     `stop` takes the lower bound so far and returns why to stop, or "".
     """
     count = len(problem.names)
-    max_nodes = min(_MAX_NODES, _MAX_SUBSETS >> (count if count > NUMPY_LIMIT else count + 6))
+    max_nodes = min(_MAX_NODES, _MAX_SUBSETS >> (count if count > NUMPY_LIMIT else count + 5))
     least, n_nodes = 0.0, 0
     waiting: list[_Node] = []
     branches = iter([Constraints([0] * count, [()] * count)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from .chordal import greedy_order, moral_graph
 from .limits import Limits
@@ -18,6 +20,7 @@ def hill_climb(problem: Problem, first: SearchResult, state: SearchState, limits
     is made only if greedy rules find an order of elimination within them.
     """
     table = [{mask: rank for rank, mask in enumerate(row)} for row in problem.masks]
+    possible = [reduce(or_, row) for row in problem.masks]
 
     def allowed(masks: list[int]) -> bool:
         return topological_order(masks) is not None and (
@@ -33,7 +36,7 @@ def hill_climb(problem: Problem, first: SearchResult, state: SearchState, limits
         reason = state.stop(ranks, first.least_regret)
         if reason:
             break
-        moves = [move for move in _moves(problem, table, masks) if move[0] > threshold]
+        moves = [move for move in _moves(problem, table, possible, masks) if move[0] > threshold]
         moves.sort(key=lambda move: -move[0])
         trials = ([change.get(child, mask) for child, mask in enumerate(masks)] for _, change in moves)
         better = next((trial for trial in trials if allowed(trial)), None)
@@ -43,15 +46,17 @@ def hill_climb(problem: Problem, first: SearchResult, state: SearchState, limits
     return SearchResult(ranks, first.least_regret, reason or "unproved")
 
 
-def _moves(problem: Problem, table: list[dict[int, int]], masks: list[int]) -> Iterator[tuple[float, dict[int, int]]]:
+def _moves(
+    problem: Problem, table: list[dict[int, int]], possible: list[int], masks: list[int]
+) -> Iterator[tuple[float, dict[int, int]]]:
     """Yield the changes of single edges with their gains; added edges close no cycle, reversed ones may."""
     ancestors = _ancestors(masks)
     assert ancestors is not None
     now = [problem.regrets[child][row[mask]] for child, (row, mask) in enumerate(zip(table, masks, strict=True))]
     for child, row in enumerate(table):
-        for parent in range(len(table)):
+        for parent in members(possible[child]):
             changed = masks[child] ^ 1 << parent
-            if parent == child or changed not in row:
+            if changed not in row:
                 continue
             gain = now[child] - problem.regrets[child][row[changed]]
             removed = masks[child] >> parent & 1
