@@ -17,7 +17,7 @@ def count_bits(x: np.uint64) -> int:
     x = x + (x >> np.uint64(8))
     x = x + (x >> np.uint64(16))
     x = x + (x >> np.uint64(32))
-    return int(x & np.uint64(127))
+    return int(np.int64(x & np.uint64(127)))
 
 
 @compiled()
