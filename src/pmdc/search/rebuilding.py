@@ -22,8 +22,6 @@ from pmdc._support.compiled import compiled
 
 from .bits import count_bits, lowest_bit, position, random_below, random_unit, single
 
-MAX_REGION = 64
-"""Number of class variables that fit into one word."""
 _MAX_REMOVED = 7
 """Most class variables whose parents are taken away together."""
 _SKIP = 0.03

@@ -248,7 +248,10 @@ def _outside_first(cliques: Words, tree: tuple[Codes, Codes], inside: Words, tak
 
 @compiled()
 def _is_within(table: Table, choice: int, inside: Words) -> bool:
-    return all(_has(inside, table.parents[i]) for i in range(table.first[choice], table.first[choice + 1]))
+    count = 0
+    for i in range(table.first[choice], table.first[choice + 1]):
+        count += _has(inside, table.parents[i])
+    return count == table.first[choice + 1] - table.first[choice]
 
 
 @compiled()

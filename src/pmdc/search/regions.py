@@ -27,7 +27,7 @@ from .rebuilding import Bounds
 from .region_kernels import Network, Table, improve_region
 
 _SIZE = 40
-"""Most class variables in a region."""
+"""Most class variables in a region; at most 64, which fit into one word."""
 _STEPS = 400
 """Changes that are tried in a region."""
 _HOT, _COLD = 0.2, 0.01
