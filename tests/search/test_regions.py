@@ -88,7 +88,7 @@ def test_elimination_orders_are_within_the_bounds_and_found_by_the_min_fill_rule
         sizes = rng.integers(2, 5, size=n)
         most, cells = int(rng.integers(2, 6)), [math.inf, 80.0][trial % 2]
         graph = rebuilding.Graph(as_words(masks), np.zeros(n, np.uint64), np.arange(n))
-        scratch = rebuilding.Scratch(np.zeros(n, np.uint64), np.zeros(n, np.int64))
+        scratch = rebuilding.new_scratch(n)
         found = rebuilding.eliminate(graph, bounds_of(n, most, cells, sizes), scratch)
         limits = Limits(most - 1, None if cells == math.inf else int(cells), tuple(sizes.tolist()))
         assert found == plain_min_fill(masks, limits)

@@ -52,13 +52,6 @@ class Region(NamedTuple):
     bounds: Bounds
 
 
-class Scratch(NamedTuple):
-    """Arrays of `eliminate`."""
-
-    rest: Words
-    fills: Codes
-
-
 class Graph(NamedTuple):
     """A moral graph, and an elimination order within the bounds with the graph that it fills."""
 
@@ -67,16 +60,45 @@ class Graph(NamedTuple):
     order: Codes
 
 
+class Scratch(NamedTuple):
+    """Arrays that are used again and again."""
+
+    rest: Words
+    fills: Codes
+    spare: Graph
+
+
+class State(NamedTuple):
+    """A DAG of the region with its moral graph."""
+
+    choice: Codes
+    before: Words
+    """Of each class variable, those that must not be its descendants."""
+    graph: Graph
+
+
 @compiled()
 def new_graph(n: int) -> Graph:
     return Graph(np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.arange(n))
 
 
 @compiled()
-def copy_graph(target: Graph, source: Graph) -> None:
+def new_scratch(n: int) -> Scratch:
+    return Scratch(np.zeros(n, np.uint64), np.zeros(n, np.int64), new_graph(n))
+
+
+@compiled()
+def _copy_graph(target: Graph, source: Graph) -> None:
     target.moral[:] = source.moral
     target.filled[:] = source.filled
     target.order[:] = source.order
+
+
+@compiled()
+def _copy_state(target: State, source: State) -> None:
+    target.choice[:] = source.choice
+    target.before[:] = source.before
+    _copy_graph(target.graph, source.graph)
 
 
 @compiled()
@@ -134,7 +156,7 @@ def eliminate(graph: Graph, bounds: Bounds, scratch: Scratch) -> bool:
     The order and the filled graph are valid only then.
     """
     n = len(graph.moral)
-    rest, fills = scratch
+    rest, fills = scratch.rest, scratch.fills
     rest[:] = graph.moral
     filled, order = graph.filled, graph.order
     left, stale, fitting = np.uint64(0), np.uint64(0), np.uint64(0)
@@ -214,143 +236,141 @@ def _descendants(before: Words, v: int) -> np.uint64:
 
 
 @compiled()
-def _near(region: Region, graph: Graph, v: int, wanted: int, seed: Words) -> np.uint64:
-    """Return some class variables near `v` and near the parents it would like; `wanted` is its choice or -1."""
+def _random_member(members: np.uint64, seed: Words) -> np.uint64:
+    """Return a set with one of the members alone; there must be one."""
+    for _ in range(random_below(seed, count_bits(members))):
+        members ^= lowest_bit(members)
+    return lowest_bit(members)
+
+
+@compiled()
+def _near(moral: Words, v: int, parents: np.uint64, seed: Words) -> np.uint64:
+    """Return `v` and some class variables near it or near the parents that it would like."""
     found = single(v)
-    around = graph.filled[v] | graph.moral[v]
-    if wanted >= 0:
-        around |= region.before[wanted]
-        scan = region.before[wanted]
-        while scan:
-            bit = lowest_bit(scan)
-            scan ^= bit
-            around |= graph.moral[position(bit)]
+    near = moral[v] | parents
+    around, scan = near, parents
+    while scan:
+        bit = lowest_bit(scan)
+        scan ^= bit
+        around |= moral[position(bit)]
     for _ in range(1 + random_below(seed, _MAX_REMOVED - 1)):
         around &= ~found
-        size = count_bits(around)
-        if size == 0:
+        if not around:
             break
-        for _ in range(random_below(seed, size)):
-            around ^= lowest_bit(around)
-        bit = lowest_bit(around)
+        bit = _random_member(around, seed)
         found |= bit
-        around = graph.moral[position(bit)] | graph.moral[v]
-        if wanted >= 0:
-            around |= region.before[wanted]
+        around = moral[position(bit)] | near
     return found
 
 
 @compiled()
-def _wanted(region: Region, choice: Codes, v: int, seed: Words) -> int:
-    """Return a random choice of a class variable that would be better than its own; -1 if there is none."""
-    n_better = choice[v] - region.start[v]
-    return region.start[v] + random_below(seed, n_better) if n_better > 0 else -1
-
-
-@compiled()
-def _place(region: Region, v: int, choice: int, before: Words, graph: Graph, trial: Graph, scratch: Scratch) -> bool:
+def _place(region: Region, v: int, choice: int, state: State, scratch: Scratch) -> bool:
     """Give a class variable this choice if there is an elimination order within the bounds."""
-    clique = region.cliques[choice] | single(v)
+    clique, graph, spare = region.cliques[choice] | single(v), state.graph, scratch.spare
     if not holds_clique(graph.moral, clique):
         if holds_clique(graph.filled, clique):
             add_clique(graph.moral, clique)
         else:
-            trial.moral[:] = graph.moral
-            add_clique(trial.moral, clique)
-            if not eliminate(trial, region.bounds, scratch):
+            spare.moral[:] = graph.moral
+            add_clique(spare.moral, clique)
+            if not eliminate(spare, region.bounds, scratch):
                 return False
-            copy_graph(graph, trial)
-    before[v] = region.before[choice]
+            _copy_graph(graph, spare)
+    state.choice[v], state.before[v] = choice, region.before[choice]
     return True
 
 
 @compiled()
-def _rebuild(
-    region: Region,
-    choice: Codes,
-    removed: np.uint64,
-    first: int,
-    wanted: int,
-    limit: float,
-    before: Words,
-    graph: Graph,
-    trial: Graph,
-    scratch: Scratch,
-    seed: Words,
-) -> float:
-    """Choose the parents of the removed class variables again; return the total regret, infinity if above the limit."""
-    n = len(choice)
-    graph.moral[:] = region.fixed
-    total = 0.0
-    for v in range(n):
+def _take_away(region: Region, removed: np.uint64, state: State) -> float:
+    """Leave the removed class variables without parents; return the regret of the others."""
+    state.graph.moral[:] = region.fixed
+    regret = 0.0
+    for v in range(len(state.choice)):
         if removed & single(v):
-            before[v] = np.uint64(0)
+            state.before[v] = np.uint64(0)
         else:
-            add_clique(graph.moral, region.cliques[choice[v]] | single(v))
-            before[v] = region.before[choice[v]]
-            total += region.regrets[choice[v]]
-    v = first
-    left = removed
+            choice = state.choice[v]
+            add_clique(state.graph.moral, region.cliques[choice] | single(v))
+            state.before[v] = region.before[choice]
+            regret += region.regrets[choice]
+    return regret
+
+
+@compiled()
+def _choose(
+    region: Region, v: int, choices: tuple[int, int], limit: float, state: State, scratch: Scratch, seed: Words
+) -> bool:
+    """Give a class variable the first of its choices that is possible, with a regret within the limit."""
+    below = _descendants(state.before, v)
+    first, last = choices
+    for choice in range(first, last):
+        if region.regrets[choice] > limit:
+            return False
+        if region.before[choice] & below or (last > first + 1 and random_unit(seed) < _SKIP):
+            continue
+        if _place(region, v, choice, state, scratch):
+            return True
+    return False
+
+
+@compiled()
+def _rebuild(
+    region: Region, move: tuple[int, int, np.uint64], limit: float, state: State, scratch: Scratch, seed: Words
+) -> float:
+    """Choose the parents of some class variables again; return the total regret, infinity if above the limit.
+
+    A move is a class variable, the choice that it shall have (or -1), and all that choose again.
+    """
+    v, wanted, left = move
+    total = _take_away(region, left, state)
+    choices = (wanted, wanted + 1) if wanted >= 0 else (region.start[v], region.start[v + 1])
     while True:
-        below = _descendants(before, v)
-        found = -1
-        begin, end = region.start[v], region.start[v + 1]
-        if v == first and wanted >= 0:
-            begin, end = wanted, wanted + 1
-        for c in range(begin, end):
-            if total + region.regrets[c] > limit:
-                return np.inf
-            if region.before[c] & below or (c != wanted and random_unit(seed) < _SKIP):
-                continue
-            if _place(region, v, c, before, graph, trial, scratch):
-                found = c
-                break
-        if found < 0:
+        if not _choose(region, v, choices, limit - total, state, scratch, seed):
             return np.inf
-        choice[v] = found
-        total += region.regrets[found]
-        left ^= single(v)
+        total += region.regrets[state.choice[v]]
+        left &= ~single(v)
         if not left:
             return total
-        rest = left
-        for _ in range(random_below(seed, count_bits(left))):
-            rest ^= lowest_bit(rest)
-        v = position(lowest_bit(rest))
+        v = position(_random_member(left, seed))
+        choices = region.start[v], region.start[v + 1]
+
+
+@compiled()
+def _move(region: Region, state: State, seed: Words) -> tuple[int, int, np.uint64]:
+    """Return a random move; one without class variables if there is nothing to improve."""
+    v = random_below(seed, len(state.choice))
+    n_better = state.choice[v] - region.start[v]
+    if n_better == 0 and random_below(seed, 4):
+        return v, -1, np.uint64(0)
+    if n_better == 0 or random_below(seed, 3) == 0:
+        return v, -1, _near(state.graph.moral, v, np.uint64(0), seed)
+    wanted = region.start[v] + random_below(seed, n_better)
+    parents = region.before[wanted]
+    on_cycles = parents & _descendants(state.before, v)
+    return v, wanted, _near(state.graph.moral, v, parents, seed) | on_cycles
 
 
 @compiled()
 def anneal(region: Region, choice: Codes, order: Codes, seed: Words, n_steps: int, temperature: float) -> float:
     """Change the choices and the order in place; return the total regret."""
     n = len(choice)
-    now, trial, spare = new_graph(n), new_graph(n), new_graph(n)
-    scratch = Scratch(np.zeros(n, np.uint64), np.zeros(n, np.int64))
-    before, tried = np.zeros(n, np.uint64), choice.copy()
-    now.moral[:] = region.fixed
-    total = 0.0
-    for v in range(n):
-        add_clique(now.moral, region.cliques[choice[v]] | single(v))
-        total += region.regrets[choice[v]]
-    now.order[:] = order
-    fill(now)
+    now, trial = (
+        State(choice, np.zeros(n, np.uint64), new_graph(n)),
+        State(choice.copy(), np.zeros(n, np.uint64), new_graph(n)),
+    )
+    scratch = new_scratch(n)
+    total = _take_away(region, np.uint64(0), now)
+    now.graph.order[:] = order
+    fill(now.graph)
     for _ in range(n_steps):
-        v = random_below(seed, n)
-        wanted = _wanted(region, choice, v, seed)
-        if wanted < 0 and random_below(seed, 4):
+        move = _move(region, now, seed)
+        if not move[2]:
             continue
-        if random_below(seed, 3) == 0:
-            wanted = -1
-        removed = _near(region, now, v, wanted, seed)
-        if wanted >= 0:  # those that would be on a cycle
-            for u in range(n):
-                before[u] = region.before[choice[u]]
-            removed |= region.before[wanted] & _descendants(before, v)
         limit = total - temperature * np.log(random_unit(seed))
-        tried[:] = choice
-        copy_graph(trial, now)
-        value = _rebuild(region, tried, removed, v, wanted, limit, before, trial, spare, scratch, seed)
+        _copy_state(trial, now)
+        value = _rebuild(region, move, limit, trial, scratch, seed)
         if value <= limit:
-            choice[:] = tried
-            copy_graph(now, trial)
+            _copy_state(now, trial)
             total = value
-    order[:] = now.order
+    order[:] = now.graph.order
     return total

@@ -18,6 +18,9 @@ from pmdc._support.compiled import compiled
 from .bits import count_bits, lowest_bit, position, random_below, single
 from .rebuilding import Bounds, Region, anneal
 
+_TRIALS = 8
+"""Parent sets that are tried as the centre of a region; often the path to their members is too long."""
+
 
 class Table(NamedTuple):
     """The parent sets of all class variables, ranked, as arrays."""
@@ -355,18 +358,17 @@ def _region(
 
 @compiled()
 def _take_region(
-    table: Table,
-    network: Network,
-    cliques: Words,
-    tree: tuple[Codes, Codes],
-    size: int,
-    inside: Words,
-    taken: Words,
-    seed: Words,
-) -> None:
-    """Choose a region: around a parent set that a class variable would like, if that is possible."""
+    table: Table, network: Network, cliques: Words, tree: tuple[Codes, Codes], size: int, seed: Words
+) -> tuple[Words, Words]:
+    """Return a region and its cliques: around a parent set that a class variable would like, if that is possible."""
     n = len(network.chosen)
-    for _ in range(8):
+    inside, taken = np.zeros_like(cliques[0]), np.zeros_like(cliques[0])
+    if n <= size:
+        for v in range(n):
+            _add(inside, v)
+            _add(taken, v)
+        return inside, taken
+    for _ in range(_TRIALS):
         v = random_below(seed, n)
         n_better = network.chosen[v] - table.start[v]
         if n_better == 0:
@@ -377,47 +379,38 @@ def _take_region(
         targets = table.parents[table.first[c] : table.first[c + 1]]
         if _path_region(cliques, tree, v, targets, size, inside, taken):
             _grow(cliques, tree, size, inside, taken, seed)
-            return
+            return inside, taken
     v = random_below(seed, n)
     inside[:] = cliques[v]
     taken[:] = np.uint64(0)
     _add(taken, v)
     _grow(cliques, tree, size, inside, taken, seed)
+    return inside, taken
 
 
 @compiled()
 def improve_region(table: Table, network: Network, size: int, n_steps: int, temperature: float, seed: Words) -> float:
-    """Improve a region of at most `size` class variables in place; return by how much the total regret decreases."""
+    """Change a region of at most `size` class variables in place; return by how much the total regret decreases."""
     n = len(network.chosen)
     cliques, above = clique_tree(table, network)
     tree = _neighbours_in_tree(above)
-    words = (n + 63) >> 6
-    inside, taken = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
-    if n <= size:
-        for v in range(n):
-            _add(inside, v)
-            _add(taken, v)
-    else:
-        _take_region(table, network, cliques, tree, size, inside, taken, seed)
-    order = np.empty(n, np.int64)
+    inside, taken = _take_region(table, network, cliques, tree, size, seed)
+    order, members = np.empty(n, np.int64), np.empty(n, np.int64)
     n_outside = _outside_first(cliques, tree, inside, taken, order)
-    members, m, local = np.empty(n - n_outside, np.int64), 0, np.full(n, -1)
-    for v in range(n):
-        if _has(inside, v):
-            members[m] = v
-            local[v] = m
-            m += 1
+    members = members[: _members(inside, members)]
     region, choice, which = _region(table, network, inside, members, order, n_outside)
-    local_order, count = np.empty(m, np.int64), 0
+    local, local_order, count = np.full(n, -1), np.empty(len(members), np.int64), 0
+    for i in range(len(members)):
+        local[members[i]] = i
     for v in network.order:
         if local[v] >= 0:
             local_order[count] = local[v]
             count += 1
     old = 0.0
-    for i in range(m):
-        old += region.regrets[choice[i]]
+    for c in choice:
+        old += region.regrets[c]
     new = anneal(region, choice, local_order, seed, n_steps, temperature)
-    for i in range(m):
+    for i in range(len(members)):
         network.chosen[members[i]] = which[choice[i]]
         order[n_outside + i] = members[local_order[i]]
     network.order[:] = order
