@@ -201,7 +201,7 @@ def test_C_is_a_default_if_there_is_no_time_to_choose_it(clock):
 
 
 def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
-    monkeypatch.setattr("pmdc.learn.MIN_SEARCH_SECONDS", 1e-9)
+    monkeypatch.setattr("pmdc.find_network.MIN_SEARCH_SECONDS", 1e-9)
     given = {"estimator": GaussianNB(), "criterion": "cll", "conditioning": "partition"}
     spent = []
 
@@ -211,7 +211,7 @@ def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
         spent.append(parameters["time_limit"])
         return find_structure(*arguments, **parameters)
 
-    monkeypatch.setattr("pmdc.learn.find_structure", spend)
+    monkeypatch.setattr("pmdc.find_network.find_structure", spend)
     fit(**given, time_budget=10.0)
     fit(**given, time_budget=10.0, time_limit=5.0)
     assert spent == [10.0, 5.0]

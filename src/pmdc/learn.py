@@ -11,10 +11,8 @@ final fit stop when their time is up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,18 +20,17 @@ from sklearn.utils import check_random_state
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.parallel import workers
-from pmdc._support.progress import tell_phase
-from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
 from pmdc.bounds import Bounds
-from pmdc.candidates.families import Family, FamilyTable, ParentSet, Task, best_per_class_set
+from pmdc.candidates.families import Family, FamilyTable, Task
 from pmdc.candidates.ranking import rank_parents
 from pmdc.candidates.rules import ParentRules
 from pmdc.directions import undetermined_arcs
 from pmdc.experts.features import ExpertScore
 from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
+from pmdc.find_network import class_parents, compile_tree, find_network
 from pmdc.given_parents import Chosen, give_parents
-from pmdc.inference import JunctionTree, family_scopes
+from pmdc.inference import JunctionTree
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.options import Options
@@ -50,26 +47,13 @@ from pmdc.scores.held_out import HeldOutScorer
 from pmdc.scores.regularisation import choose_C, chooses_C
 from pmdc.scores.scorer import Parallel, Scorer
 from pmdc.scores.training import TrainingScorer
-from pmdc.search import BOUNDED_METHODS, Structure, find_structure
+from pmdc.search import Structure
 from pmdc.settings import Settings
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
 EXPERTS_SHARE, C_SHARE, SCORES_SHARE, PARENTS_SHARE = 0.7, 0.4, 0.8, 0.9
 """How much of the time left the experts, the choice of C, the scores and the experts given the parents may use."""
-
-BOUNDED_SHARE = 0.5
-"""The same for a structure search within bounds, which may not end before its time is up."""
-
-MIN_SEARCH_SECONDS = 0.5
-"""The structure search gets as much even if no time is left: enough for up to 18 class variables."""
-
-_REMEDIES = {
-    "time limit": "Raise time_limit",
-    "memory limit": "Raise memory_budget",
-    "interrupted": "Let it finish",
-}
-"""Advice for a structure search that stopped early."""
 
 
 class LearnedNetwork(NamedTuple):
@@ -190,7 +174,7 @@ def learn_given_experts(
         scorer = _make_scorer(rows, settings, fitter, parallel, {} if before is None else before.kappas)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
-        found = _find_network(scored.accepted, blocks, settings)
+        found = find_network(scored.accepted, blocks, settings)
         structure, families, tree = found.structure, found.families, found.tree
         settings = replace(settings, bounds=found.bounds)
         either_way = undetermined_arcs(scored.tables, families, scorer.gain_of, settings)
@@ -200,7 +184,7 @@ def learn_given_experts(
             fits = replace(fits, parallel=parallel, deadline=deadline.share(PARENTS_SHARE))
             chosen = give_parents(chosen, fits, experts, scorer, settings)
             try:
-                tree = _compile(_class_parents(chosen.families), blocks, settings, chosen.order)
+                tree = compile_tree(class_parents(chosen.families), blocks, settings, chosen.order)
             except NetworkTooWideError as error:
                 settings.log(f"no experts given the parents: {error}")
                 chosen = searched
@@ -248,19 +232,15 @@ def fit_again(learned: LearnedNetwork, rows: TrainingRows, settings: Settings, s
     return learned._replace(network=replace(network, experts=learned.network.experts))
 
 
-def _class_parents(families: Sequence[Family]) -> list[ParentSet]:
-    return [family.classes(len(families)) for family in families]
-
-
 def _arcs(families: Sequence[Family]) -> set[tuple[int, int]]:
-    return {(p, child) for child, parents in enumerate(_class_parents(families)) for p in parents}
+    return {(p, child) for child, parents in enumerate(class_parents(families)) for p in parents}
 
 
 def _reversible(added: set[tuple[int, int]], families: Sequence[Family], settings: Settings) -> set[tuple[int, int]]:
     """Return the arcs added after the search, in the order that it left, that may as well point the other way."""
     found = set()
     for parent, child in added:
-        parents = _class_parents(families)
+        parents = class_parents(families)
         parents[child] = tuple(p for p in parents[child] if p != parent)
         parents[parent] = (*parents[parent], child)
         fits = not settings.bounds or settings.bounds.order(parents) is not None
@@ -388,139 +368,3 @@ def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
 def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Family], float | None]:
     """Return a function that gives the kappa of a family, if it is in the tables."""
     return lambda child, family: scorer.kappa(child, family) if family in tables[child] else None
-
-
-class _Found(NamedTuple):
-    """The result of phase P2: the DAG, the family of each class variable, and the junction tree.
-
-    `order` is an order of elimination within `bounds`, None without bounds. `narrowed` says why these are not those of
-    the settings.
-    """
-
-    structure: Structure
-    families: list[Family]
-    tree: JunctionTree
-    order: list[int] | None
-    bounds: Bounds
-    narrowed: str = ""
-
-
-def _find_network(accepted: Sequence[FamilyTable], blocks: Blocks, settings: Settings) -> _Found:
-    """Run phase P2: return the best DAG over the class variables whose network is not too wide for exact inference."""
-    try:
-        return _search(accepted, blocks, settings)
-    except NetworkTooWideError as error:
-        if settings.bounds.merged and settings.bounds.max_treewidth is not None:
-            raise
-        return _search_narrower(accepted, blocks, settings, error)
-
-
-def _search_narrower(
-    accepted: Sequence[FamilyTable], blocks: Blocks, settings: Settings, wide: NetworkTooWideError
-) -> _Found:
-    """Search under a bound on the cells of a clique for which the network fits into the memory budget.
-
-    The bound is first what would fit if the memory were proportional to the largest clique. It is halved until the
-    junction tree fits; then the graph has the required edges only. If even this is too wide, raise a
-    NetworkTooWideError.
-    """
-    required = [rule.required_classes for rule in settings.rules]
-    _compile(required, blocks, settings)
-    sizes = settings.bounds.cells
-    least = JunctionTree(sizes, family_scopes(required), memory_budget=settings.memory_budget).largest_clique
-    search = settings.search if settings.search in BOUNDED_METHODS else "auto"
-    first = min(wide.largest_clique * settings.memory_budget // wide.bytes_per_row, wide.largest_clique - 1)
-    alone = [
-        {family: score for family, score in table.items() if family.classes(len(accepted)) == own}
-        for table, own in zip(accepted, required, strict=True)
-    ]
-    attempts = [*((cells, accepted) for cells in _halved(first, least)), (least, alone)]
-    for cells, tables in attempts:
-        bounds = replace(settings.bounds, max_clique_cells=cells, by_memory=True)
-        try:
-            found = _search(tables, blocks, replace(settings, bounds=bounds, search=search))
-        except NetworkTooWideError:
-            continue
-        return found._replace(narrowed=_explain_narrowing(wide, cells, found.tree, settings))
-    raise wide
-
-
-def _halved(cells: int, least: int) -> Iterator[int]:
-    while cells > least:
-        yield cells
-        cells //= 2
-    yield least
-
-
-def _explain_narrowing(wide: NetworkTooWideError, cells: int, tree: JunctionTree, settings: Settings) -> str:
-    return (
-        f"The best graph is too wide for exact inference: its largest table has {wide.largest_clique:,} cells, and a "
-        f"row needs {wide.bytes_per_row:,} bytes, more than memory_budget={settings.memory_budget:,}. So the graph was "
-        f"searched again with max_clique_cells={cells}; it needs {tree.bytes_per_row:,} bytes for each row. For more "
-        "arcs, raise memory_budget; for faster predictions, lower max_clique_cells."
-    )
-
-
-def _search(accepted: Sequence[FamilyTable], blocks: Blocks, settings: Settings) -> _Found:
-    """Return the best DAG within the bounds; raise a NetworkTooWideError before its models are fitted."""
-    structure, families = _best_structure(accepted, settings)
-    order = None
-    if structure.elimination_order is not None:
-        place = {name: k for k, name in enumerate(settings.names[: len(accepted)])}
-        order = [place[name] for name in structure.elimination_order]
-    tree = _compile(_class_parents(families), blocks, settings, order)
-    return _Found(structure, families, tree, order, settings.bounds)
-
-
-def _compile(
-    parents: Sequence[ParentSet], blocks: Blocks, settings: Settings, order: Sequence[int] | None = None
-) -> JunctionTree:
-    """Return the junction tree over the class variables, given the parents of each block.
-
-    It uses an order of the blocks unless the tree without it is as cheap and within the bounds, too. So a bound that
-    makes no difference to the graph makes none to the tree.
-    """
-    scopes = family_scopes(blocks.class_parents(parents))
-    make = partial(JunctionTree, blocks.sizes, scopes, memory_budget=settings.memory_budget)
-    if order is None:
-        return make()
-    tree = make(order=[k for block in order for k in blocks.members[block]])
-    try:
-        free = make()
-    except NetworkTooWideError:
-        return tree
-    return free if free.cells <= tree.cells and settings.bounds.admit(free) else tree
-
-
-def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:
-    tell_phase("searching for the best graph")
-    own_limit = math.inf if settings.time_limit is None else settings.time_limit
-    deadline = settings.deadline.share(BOUNDED_SHARE) if settings.bounds else settings.deadline
-    time_limit = min(own_limit, max(deadline.left(), MIN_SEARCH_SECONDS))
-    n_classes = len(accepted)
-    names = list(settings.names[:n_classes])
-    best = [best_per_class_set(table, n_classes) for table in accepted]
-    structure = find_structure(
-        {
-            names[child]: {frozenset(names[p] for p in classes): table[f] for classes, f in best[child].items()}
-            for child, table in enumerate(accepted)
-        },
-        settings.search,
-        **settings.bounds.arguments(names),
-        random_state=_seed(replace(settings, random_state=deepcopy(settings.random_state))),
-        time_limit=time_limit,
-        gap=settings.gap,
-        callback=settings.callback,
-        memory_budget=settings.memory_budget,
-        verbose=settings.verbose,
-    )
-    distance = f"its score {structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the optimum"
-    if structure.status == "time limit" and time_limit < own_limit:
-        settings.deadline.cut(f"the structure search ({distance})")
-    elif structure.status in _REMEDIES:
-        warn_user(
-            f"The structure search stopped ({structure.status}) before it was proved optimal: {distance}. "
-            f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates."
-        )
-    chosen = [tuple(sorted(names.index(p) for p in structure.parents[name])) for name in names]
-    return structure, [own[classes] for own, classes in zip(best, chosen, strict=True)]
