@@ -181,6 +181,11 @@ def test_random_state_and_jobs():
     assert state.randint(2**31) == np.random.RandomState(0).randint(2**31)
 
 
+def test_a_single_class_variable():
+    model = GBNC(**FAST, max_treewidth=1, max_clique_cells=2).fit(X, Y["a"])
+    assert model.structure_.elimination_order == ("a",)
+
+
 def test_missing_states():
     gappy = Y.astype(object).mask(np.random.default_rng(0).random(Y.shape) < 0.1)
     for bounds in ({"max_treewidth": 1}, {"max_clique_cells": 12}):
@@ -268,7 +273,7 @@ def test_the_smallest_graph_that_fits_is_used_before_an_error():
     with pytest.warns(UserWarning, match=f"memory_budget={independent:,}"):
         model = GBNC(**settings, memory_budget=independent).fit(X, Y)
     assert not model.graph_.edges
-    with pytest.raises(NetworkTooWideError, match="memory_budget"):
+    with pytest.raises(NetworkTooWideError, match="Even the graph without edges.*memory_budget"):
         GBNC(**settings, memory_budget=independent - 1).fit(X, Y)
     edges = [("a", "e"), ("b", "e")]
     required = GBNC(**settings, max_parents=2, required_edges=edges).fit(X, Y)

@@ -227,6 +227,16 @@ def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
     assert model.structure_.gap > 0
 
 
+def test_a_search_within_bounds_ends_in_time_and_without_effect_is_the_same(clock):
+    given = {"estimator": GaussianNB(), "experts": None, "max_treewidth": 1, "guard": 0}
+    free, _ = fit(**given)
+    model, messages = fit(**given, time_budget=1e6)
+    same(free, model)
+    assert not messages
+    model, _ = fit(**given, time_limit=1e6)
+    assert model.structure_.parents == free.structure_.parents
+
+
 def test_blocks_are_not_tried_without_time(clock):
     clock.step = 1.0
     model, [message] = fit(estimator=GaussianNB(), blocks="auto", time_budget=30.0)

@@ -379,11 +379,11 @@ class GBNC(MultiDimensionalClassifier):
         Returns
         -------
         Plan
-            A named tuple: `parent_sets` within the limits, before pruning; `local_models`, an upper bound on the models
-            that they need (None if there are too many sets to list); and `experts`, the folds and candidates of the
-            default experts with what is left out because of the size of the table (None without experts). Unless
-            ``conditioning="partition"``, parent sets contain class variables only and `local_models` is None. With
-            missing states, EM scores parent sets two or three times.
+            A named tuple: `parent_sets` within the limits, before pruning (with a bound on cliques, some of these may
+            exceed it); `local_models`, an upper bound on the models that they need (None if there are too many sets to
+            list); and `experts`, the folds and candidates of the default experts with what is left out because of the
+            size of the table (None without experts). Unless ``conditioning="partition"``, parent sets contain class
+            variables only and `local_models` is None. With missing states, EM scores parent sets two or three times.
         """
         other = copy(self)
         rows = other._usable(other._read_training(X, y, None))

@@ -74,7 +74,11 @@ def _search_narrower(
     NetworkTooWideError.
     """
     required = [rule.required_classes for rule in settings.rules]
-    compile_tree(required, blocks, settings)
+    try:
+        compile_tree(required, blocks, settings)
+    except NetworkTooWideError as error:
+        edges = " with the required edges only" if any(required) else " without edges"
+        raise NetworkTooWideError(f"Even the graph{edges} is too wide. {error}") from None
     sizes = settings.bounds.cells
     least = JunctionTree(sizes, family_scopes(required), memory_budget=settings.memory_budget).largest_clique
     search = settings.search if settings.search in BOUNDED_METHODS else "auto"

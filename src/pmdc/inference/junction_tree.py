@@ -166,8 +166,10 @@ class JunctionTree:
         self.last = frozenset(last)
         self.memory_budget = int(memory_budget)
         check_scopes(self.sizes, self.scopes)
-        if order is not None and sorted(order) != list(range(len(self.sizes))):
-            raise ValueError(f"order={order!r} must contain each of the {len(self.sizes)} class variables once.")
+        if order is not None:
+            order = [int(v) for v in order]
+            if sorted(order) != list(range(len(self.sizes))):
+                raise ValueError(f"order={order!r} must contain each of the {len(self.sizes)} class variables once.")
         together = [tuple(group) for group in together]
         graph = interaction_graph(len(self.sizes), (*self.scopes, *together))
         eliminated = eliminate(self.sizes, graph, self.last, order, no_larger=not (together or last))
