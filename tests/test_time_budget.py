@@ -201,7 +201,7 @@ def test_C_is_a_default_if_there_is_no_time_to_choose_it(clock):
 
 
 def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
-    monkeypatch.setattr("pmdc.learn.MIN_SEARCH_SECONDS", 1e-9)
+    monkeypatch.setattr("pmdc.find_network.MIN_SEARCH_SECONDS", 1e-9)
     given = {"estimator": GaussianNB(), "criterion": "cll", "conditioning": "partition"}
     spent = []
 
@@ -211,7 +211,7 @@ def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
         spent.append(parameters["time_limit"])
         return find_structure(*arguments, **parameters)
 
-    monkeypatch.setattr("pmdc.learn.find_structure", spend)
+    monkeypatch.setattr("pmdc.find_network.find_structure", spend)
     fit(**given, time_budget=10.0)
     fit(**given, time_budget=10.0, time_limit=5.0)
     assert spent == [10.0, 5.0]
@@ -225,6 +225,16 @@ def test_the_structure_search_gets_what_is_left(clock, monkeypatch):
     assert "structure search" in messages[0]
     assert "Raise time_limit" not in messages[0]
     assert model.structure_.gap > 0
+
+
+def test_a_search_within_bounds_ends_in_time_and_without_effect_is_the_same(clock):
+    given = {"estimator": GaussianNB(), "experts": None, "max_treewidth": 1, "guard": 0}
+    free, _ = fit(**given)
+    model, messages = fit(**given, time_budget=1e6)
+    same(free, model)
+    assert not messages
+    model, _ = fit(**given, time_limit=1e6)
+    assert model.structure_.parents == free.structure_.parents
 
 
 def test_blocks_are_not_tried_without_time(clock):

@@ -11,7 +11,7 @@ parent, such a combination has the mean of the tables of those seen, weighted by
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,11 @@ class Blocks:
     def n_states(self) -> tuple[int, ...]:
         return tuple(map(len, self.combinations))
 
+    @property
+    def n_cells(self) -> tuple[int, ...]:
+        """The number of combinations of states of each block, observed or not."""
+        return tuple(math.prod(self.sizes[k] for k in block) for block in self.members)
+
     def names(self, class_names: Sequence[str]) -> list[str]:
         return [" + ".join(class_names[k] for k in block) for block in self.members]
 
@@ -128,6 +133,24 @@ class Blocks:
         names = self.names(class_names)
         moved = [tuple(names[home[v]] if v in home else v for v in edge) for edge in edges]
         return [edge for edge in dict.fromkeys(moved) if len(edge) != 2 or edge[0] != edge[1]]
+
+    def block_tiers(
+        self, tiers: Sequence[Collection[str]] | None, class_names: Sequence[str]
+    ) -> Sequence[Collection[str]] | None:
+        """Return tiers of class variables as tiers of blocks; a block must not be in two of them."""
+        if len(self.members) == len(self.sizes) or tiers is None:
+            return tiers
+        home = {class_names[k]: b for b, block in enumerate(self.members) for k in block}
+        names, tier_of = self.names(class_names), dict[str, int]()
+        for number, tier in enumerate(tiers):
+            for name in tier:
+                block = names[home[name]]
+                if tier_of.setdefault(block, number) != number:
+                    raise ValueError(
+                        f"blocks has {block!r}, but tiers has members of it in tiers[{tier_of[block]}] and "
+                        f"tiers[{number}]: change one of them."
+                    )
+        return [[name for name, own in tier_of.items() if own == number] for number in range(len(tiers))]
 
     def class_parents(self, parents: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """Return the parents of each class variable, given those of each block: also the members before it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -18,6 +18,7 @@ from pmdc._support.deadline import Deadline
 from pmdc._support.progress import noting
 from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
+from pmdc.bounds import check_bounds
 from pmdc.candidates.family_search import CONDITIONING
 from pmdc.candidates.pruning import PRUNING
 from pmdc.configure import configure, learn_blocks, plan_for
@@ -131,6 +132,14 @@ class GBNC(MultiDimensionalClassifier):
         The discrete columns of X. "from_dtype": categorical, string and boolean columns.
     search : {"auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree"}, default="auto"
         The algorithm of the structure search (`pmdc.search.find_structure`).
+    max_treewidth : int, default=None
+        Greatest treewidth of the graph: inference needs no table over more than ``max_treewidth + 1`` class variables.
+        Each class variable of a block counts. With a bound, `search` must be "auto", "hill-climb" or "tree", and
+        parent sets that exceed it are not scored.
+    max_clique_cells : int, default=None
+        Greatest number of cells of such a table, the product of the numbers of states; for a block, of its members.
+        What a row costs in time and memory depends on it. Without it, the graph is searched again with a bound that
+        fits, and a warning is given, if the best one needs more than `memory_budget`.
     time_budget : float, default=None
         Seconds of wall-clock time for the whole fit. What would end too late is not begun: further experts, further
         parent sets, experts given the parents. One expert of each class variable and the best graph over the parent
@@ -147,6 +156,9 @@ class GBNC(MultiDimensionalClassifier):
         Called during the structure search with the best `pmdc.search.Structure` so far; return True to stop.
     required_edges, forbidden_edges : list of (parent, child) pairs of names, default=None
         Edges that the graph must or must not have. Columns of arrays are named x0, x1, ... and y0, y1, ...
+    tiers : list of lists of names, default=None
+        A partial order of the class variables: each tier comes before the next, and no edge leads from a later tier to
+        an earlier one. Class variables in no tier are free.
     backoff : {"parents", "none", "paper"}, default="parents"
         The treatment of configurations and states with few rows or none. "parents": probabilities are shrunk towards
         the model with fewer parents, with a weight chosen by held-out rows (with penalised criteria, only for states
@@ -154,11 +166,13 @@ class GBNC(MultiDimensionalClassifier):
         distribution for configurations without rows. "paper": as the authors' program, see `as_in_paper`.
     memory_budget : int, default=2**30
         Bytes for the structure search, for the cache of held-out rows, and for inference besides its input and output.
-        `fit` raises an error if inference needs more for a single row.
+        If inference in the best graph needs more for a single row, the best graph with smaller cliques is used, see
+        `max_clique_cells`; `fit` raises an error only if the required edges alone need more.
     n_jobs : int, default=None
         Number of parallel workers, as in joblib. It does not change the result.
     random_state : int, RandomState or None, default=None
-        Seed of the random states of the local models. None keeps those of the estimator.
+        Seed of the random states of the local models, and of the structure search with a bound. None keeps those of the
+        estimator.
     verbose : int, default=0
         1 reports progress on standard error.
 
@@ -181,7 +195,8 @@ class GBNC(MultiDimensionalClassifier):
         or `cell_weight`, ``n_rows`` of class variables and edges is the number of rows (the sum of their weights) that
         count in the score and in the strength, where it is not that of all rows.
     structure_ : pmdc.search.Structure
-        Parents, score, bound, gap, status and seconds.
+        Parents, score, bound, gap, status and seconds. With a bound on cliques, the status names it, and
+        `elimination_order` is the order that inference uses.
     scores_ : dict
         Class variable -> {frozenset of parents: score}, the best accepted family of each parent set, or the best of
         all if none was accepted.
@@ -244,12 +259,15 @@ class GBNC(MultiDimensionalClassifier):
         max_candidates: int | None = None,
         discrete_features: Any = "from_dtype",
         search: str = "auto",
+        max_treewidth: int | None = None,
+        max_clique_cells: int | None = None,
         time_budget: float | None = None,
         time_limit: float | None = None,
         gap: float = 0.0,
         callback: Callable[[Structure], Any] | None = None,
         required_edges: Iterable[tuple[str, str]] | None = None,
         forbidden_edges: Iterable[tuple[str, str]] | None = None,
+        tiers: Sequence[Collection[str]] | None = None,
         backoff: str = "parents",
         memory_budget: int = MEMORY_BUDGET,
         n_jobs: int | None = None,
@@ -273,12 +291,15 @@ class GBNC(MultiDimensionalClassifier):
         self.max_candidates = max_candidates
         self.discrete_features = discrete_features
         self.search = search
+        self.max_treewidth = max_treewidth
+        self.max_clique_cells = max_clique_cells
         self.time_budget = time_budget
         self.time_limit = time_limit
         self.gap = gap
         self.callback = callback
         self.required_edges = required_edges
         self.forbidden_edges = forbidden_edges
+        self.tiers = tiers
         self.backoff = backoff
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
@@ -358,11 +379,11 @@ class GBNC(MultiDimensionalClassifier):
         Returns
         -------
         Plan
-            A named tuple: `parent_sets` within the limits, before pruning; `local_models`, an upper bound on the models
-            that they need (None if there are too many sets to list); and `experts`, the folds and candidates of the
-            default experts with what is left out because of the size of the table (None without experts). Unless
-            ``conditioning="partition"``, parent sets contain class variables only and `local_models` is None. With
-            missing states, EM scores parent sets two or three times.
+            A named tuple: `parent_sets` within the limits, before pruning (with a bound on cliques, some of these may
+            exceed it); `local_models`, an upper bound on the models that they need (None if there are too many sets to
+            list); and `experts`, the folds and candidates of the default experts with what is left out because of the
+            size of the table (None without experts). Unless ``conditioning="partition"``, parent sets contain class
+            variables only and `local_models` is None. With missing states, EM scores parent sets two or three times.
         """
         other = copy(self)
         rows = other._usable(other._read_training(X, y, None))
@@ -384,6 +405,8 @@ class GBNC(MultiDimensionalClassifier):
                 if em is not None:
                     self.em_ = em
         self._publish(blocks, settings.names, learned)
+        if learned.narrowed:
+            warn_user(learned.narrowed)
         if deadline.cuts:
             warn_user(
                 f"time_budget={deadline.budget:g} seconds were not enough for everything. Left out or cut short: "
@@ -419,14 +442,18 @@ class GBNC(MultiDimensionalClassifier):
                 for child, (family, C) in enumerate(zip(learned.families, learned.C, strict=True))
                 if C is not None
             }
-        structure, limits = learned.structure, " and ".join(learned.limits)
-        status = f"{structure.status} over {limits}" if limits else structure.status
+        structure, limits, order = learned.structure, " and ".join(learned.limits), None
+        status = structure.status
+        if learned.bounds:
+            status += f" within {learned.bounds}"
+            order = tuple(class_names[k] for k in learned.junction_tree.order)
+        status += f" over {limits}" if limits else ""
         experts = learned.network.experts
         extended = 0 if experts is None else sum(given is not None for given in experts.given_parents)
         if extended:
             status += f"; then experts given the parents for {extended} class variable{'s' * (extended > 1)}"
         parents = {name: frozenset(own) for name, own in self.conditioning_.items()}
-        self.structure_ = replace(structure, parents=parents, status=status)
+        self.structure_ = replace(structure, parents=parents, status=status, elimination_order=order)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -457,6 +484,7 @@ class GBNC(MultiDimensionalClassifier):
             )
         check_choice("prune", self.prune, PRUNING)
         check_choice("search", self.search, METHODS)
+        check_bounds(self.max_treewidth, self.max_clique_cells, self.search, self.blocks)
         check_time_limit(self.time_budget, "time_budget")
         check_time_limit(self.time_limit)
         check_gap(self.gap)

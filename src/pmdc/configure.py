@@ -8,10 +8,11 @@ from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from pmdc._support.checks import shorten
+from pmdc._support.checks import shorten, suggest
 from pmdc._support.deadline import NEVER, Deadline, Pace
 from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks, proposed_blocks, read_blocks
+from pmdc.bounds import Bounds, make_bounds
 from pmdc.candidates.rules import ParentRules, parent_rules
 from pmdc.experts.plan import ExpertPlan, plan_experts
 from pmdc.experts.recipes import Recipe, check_classifier, user_recipes
@@ -63,6 +64,8 @@ def _try_blocks(model: GBNC, rows: TrainingRows, cv: Any, deadline: Deadline) ->
     accepted: list[tuple[int, ...]] = []
     for proposed in proposed_blocks(rows.class_sizes, _arcs(alone)):
         if merged & set(proposed) or _forbidden(model, proposed) or _cyclic(model, [*accepted, proposed]):
+            continue
+        if _exceeds(model, rows, [*accepted, proposed]):
             continue
         if not pace.may_start():
             deadline.cut("blocks of class variables")
@@ -134,6 +137,16 @@ def _cyclic(model: GBNC, members: Sequence[Sequence[int]]) -> bool:
     return False
 
 
+def _exceeds(model: GBNC, rows: TrainingRows, members: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether blocks exceed the bounds or join class variables of different tiers."""
+    blocks = Blocks.of(members, rows)
+    try:
+        _bounded(model, blocks, _rules(model, blocks))
+    except ValueError:
+        return True
+    return False
+
+
 def _arcs(learned: Learned) -> list[tuple[float, int, int]]:
     """Return the arcs between class variables with their strengths."""
     network = learned[2]
@@ -195,9 +208,12 @@ def configure(
                 "features themselves. Give other folds, or experts=None."
             )
             experts, recipes = [None] * len(experts), [[] for _ in recipes]
-    own = ("rules", "names", "estimators", "recipes", "n_folds", "refit", "fold", "deadline", "cv")
+    own = ("rules", "bounds", "names", "estimators", "recipes", "n_folds", "refit", "fold", "deadline", "cv")
+    rules = _rules(model, blocks)
+    bounds = _bounded(model, blocks, rules)
     settings = Settings(
-        rules=_rules(model, blocks, experts),
+        rules=bounds.restrict(_without_features(rules, experts)),
+        bounds=bounds,
         names=[*blocks.names(model.class_table_.names), *model.feature_table_.discrete_names],
         estimators=_by_block(model, blocks, "estimator"),
         recipes=recipes,
@@ -228,9 +244,10 @@ def plan_for(model: GBNC, rows: TrainingRows, settings: Settings) -> ExpertPlan 
     return plan._replace(n_folds=settings.n_folds, recipes=tuple(distinct.values()))
 
 
-def _rules(model: GBNC, blocks: Blocks, experts: Sequence[Any]) -> list[ParentRules]:
+def _rules(model: GBNC, blocks: Blocks) -> list[ParentRules]:
     table, class_names = model.feature_table_, model.class_table_.names
-    rules = parent_rules(
+    _check_tiers(model.tiers, class_names)
+    return parent_rules(
         blocks.names(class_names),
         table.discrete_names,
         [table.names[i] for i in table.continuous],
@@ -239,12 +256,36 @@ def _rules(model: GBNC, blocks: Blocks, experts: Sequence[Any]) -> list[ParentRu
         blocks.block_edges(model.required_edges, class_names),
         blocks.block_edges(model.forbidden_edges, class_names),
         inputs=model.conditioning != "partition",
+        tiers=blocks.block_tiers(model.tiers, class_names),
     )
-    n_blocks = len(rules)
-    return [  # experts have seen the discrete features, which are parents then only if they are required
-        rule if own is None else rule.keep(tuple(v for v in rule.optional if v < n_blocks))
+
+
+def _check_tiers(tiers: Any, class_names: Sequence[str]) -> None:
+    """Refuse what is no list of lists of class variables."""
+    remedy = "give lists of class variables, those that come first in the first list, such as [['a', 'b'], ['c']]"
+    if not isinstance(tiers, (list, tuple, type(None))):
+        raise ValueError(f"tiers={tiers!r} is no list of lists: {remedy}.")
+    for number, tier in enumerate(tiers or ()):
+        if not isinstance(tier, (list, tuple, set, frozenset)):
+            raise ValueError(f"tiers[{number}]={tier!r} is no list: {remedy}.")
+        for name in tier:
+            if name not in class_names:
+                raise ValueError(
+                    f"tiers[{number}] has {name!r}, which is not a class variable{suggest(name, class_names)}"
+                )
+
+
+def _without_features(rules: Sequence[ParentRules], experts: Sequence[Any]) -> list[ParentRules]:
+    """Return the rules without optional discrete features for class variables whose experts have seen them."""
+    return [
+        rule if own is None else rule.keep(tuple(v for v in rule.optional if v < len(rules)))
         for rule, own in zip(rules, experts, strict=True)
     ]
+
+
+def _bounded(model: GBNC, blocks: Blocks, rules: Sequence[ParentRules]) -> Bounds:
+    names = blocks.names(model.class_table_.names)
+    return make_bounds(model.max_treewidth, model.max_clique_cells, blocks, names, rules)
 
 
 def _by_block(model: GBNC, blocks: Blocks, parameter: str) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from pmdc._support.progress import tell_phase
 from pmdc.candidates.families import Family, FamilyTable, ParentSet, best_per_class_set
 from pmdc.scores.scorer import Gain
-from pmdc.search import find_structure
+from pmdc.search import Structure, find_structure
 from pmdc.settings import Settings
 
 MAX_EXACT = 18
@@ -31,8 +31,8 @@ def undetermined_arcs(
 
     An arc is determined if it is required, if no scored family has it reversed, or if every graph that has it reversed
     and connects no other pairs scores lower by more than z standard errors and by more than z^2 / 2 nats. z is `guard`,
-    or 2 without a guard. Above `MAX_EXACT` class variables, a better reversed graph may be missed. Arcs for which there
-    is no time are not determined.
+    or 2 without a guard. Above `MAX_EXACT` class variables, a better reversed graph may be missed; so may one within
+    bounds, if the best one exceeds them. Arcs for which there is no time are not determined.
 
     Parameters
     ----------
@@ -77,15 +77,17 @@ def _best_with(
     own = {classes: score for classes, score in scores[str(child)].items() if str(parent) in classes}
     if not own:
         return None
+    table, budget = {**scores, str(child): own}, settings.memory_budget
     exact = len(scores) <= MAX_EXACT
     try:
-        structure = find_structure(
-            {**scores, str(child): own},
-            "dynamic-programming" if exact else "local-search",
-            memory_budget=settings.memory_budget,
-        )
-    except ValueError:  # the arc closes a cycle with required ones
+        best = find_structure(table, "dynamic-programming" if exact else "local-search", memory_budget=budget)
+        if settings.bounds and settings.bounds.order(_parents(best)) is None:
+            bounds = settings.bounds.arguments(list(scores))
+            best = find_structure(table, "hill-climb", memory_budget=budget, **bounds)
+    except ValueError:  # the arc closes a cycle with required ones, or exceeds the bounds with them
         return None
-    if not np.isfinite(structure.score):
-        return None
-    return [tuple(sorted(map(int, structure.parents[str(k)]))) for k in range(len(scores))]
+    return _parents(best) if np.isfinite(best.score) else None
+
+
+def _parents(structure: Structure) -> list[ParentSet]:
+    return [tuple(sorted(map(int, structure.parents[str(k)]))) for k in range(len(structure.parents))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from pmdc._support.arrays import Floats
 from pmdc._support.deadline import Pace
 from pmdc._support.progress import tell_phase
+from pmdc.bounds import Bounds
 from pmdc.candidates.families import Family
 from pmdc.experts.features import ConditionalExperts
 from pmdc.experts.given_parents import CUT, fit_given_parents, widen
@@ -42,6 +44,8 @@ class Chosen:
         For each class variable, its experts on the features and its parents; empty if no class variable has any.
     strengths : sequence of dict
         For each class variable, the arc strengths of parents that the structure search did not give it; empty likewise.
+    order : sequence of int or None
+        An order of elimination within the bounds; None without bounds.
     """
 
     families: list[Family]
@@ -50,6 +54,7 @@ class Chosen:
     held_out: Floats | None
     experts: tuple[ConditionalExperts | None, ...] = ()
     strengths: Sequence[dict[int, float]] = ()
+    order: Sequence[int] | None = None
 
 
 def give_parents(
@@ -60,7 +65,8 @@ def give_parents(
     The wider set of parents is tried first (`widen`). If it passes, each further parent is left out in turn, and stays
     out unless held-out rows lose significantly by it. Only class variables with expert features and
     the default local model are tried, not with ``conditioning="partition"``, and only if held-out scores are of the
-    rows as they are. After the deadline of the fits, no further class variable is tried.
+    rows as they are. After the deadline of the fits, no further class variable is tried. The network stays within the
+    bounds of the settings.
     """
     n_classes = len(chosen.families)
     if settings.max_parents == 0 or settings.conditioning == "partition" or chosen.held_out is None:
@@ -69,12 +75,13 @@ def give_parents(
     order = list(TopologicalSorter({k: f.classes(n_classes) for k, f in enumerate(chosen.families)}).static_order())
     trial = _Trial(chosen.families, chosen.fitter.learners, fits, experts, scorer, settings)
     found: dict[int, _Given] = {}
+    growth = _Growth.of(chosen, settings)
     tell_phase("trying experts given the parents")
     pace = Pace(fits.deadline)
     for place, k in enumerate(order):
         if not experts.for_parents[k] or not isinstance(chosen.fitter.learners[k], ConditionalLogitLearner):
             continue
-        wider = _parents(chosen.families[k], k, order[:place], scorer.fitter, settings)
+        wider = _parents(chosen.families[k], k, order[:place], scorer.fitter, settings, growth)
         if not wider:
             continue
         if not pace.may_start():
@@ -86,6 +93,7 @@ def give_parents(
         if best is None:
             continue
         found[k] = best
+        growth.grow(k, wider, best.family.classes(n_classes))
         held_out[:, k] = best.rows
         names = [settings.names[p] for p in best.experts.parents]
         settings.log(f"experts of {settings.names[k]!r} given {names} gain {trial.gain(k, best.rows - base):.4g} nats")
@@ -99,7 +107,36 @@ def give_parents(
     learners = [found[k].learner if k in found else own for k, own in enumerate(chosen.fitter.learners)]
     given = tuple(found[k].experts if k in found else None for k in range(n_classes))
     strengths = [found[k].strengths if k in found else {} for k in range(n_classes)]
-    return Chosen(families, replace(chosen.fitter, learners=tuple(learners)), kappa, held_out, given, strengths)
+    fitter = replace(chosen.fitter, learners=tuple(learners))
+    return Chosen(families, fitter, kappa, held_out, given, strengths, growth.order)
+
+
+@dataclass
+class _Growth:
+    """The parents so far of each class variable, with an order of elimination within the bounds."""
+
+    parents: list[tuple[int, ...]]
+    order: Sequence[int] | None
+    bounds: Bounds
+
+    @classmethod
+    def of(cls, chosen: Chosen, settings: Settings) -> _Growth:
+        n_classes = len(chosen.families)
+        return cls([family.classes(n_classes) for family in chosen.families], chosen.order, settings.bounds)
+
+    def with_parents(self, k: int, parents: Sequence[int]) -> list[int] | None:
+        """Return an order of elimination with these parents of a class variable, None if none is found."""
+        graph = [*self.parents[:k], parents, *self.parents[k + 1 :]]
+        return self.bounds.order(graph, self.order or ())
+
+    def fits(self, k: int, parents: Sequence[int]) -> bool:
+        return not self.bounds or self.with_parents(k, parents) is not None
+
+    def grow(self, k: int, wider: Sequence[int], parents: tuple[int, ...]) -> None:
+        """Give a class variable some of the wider parents that fit; their order fits these, too."""
+        if self.bounds:
+            self.order = self.with_parents(k, wider)
+        self.parents[k] = parents
 
 
 class _Given(NamedTuple):
@@ -173,8 +210,11 @@ class _Trial:
         return exceeds(gain, least_gain(self.settings.guard, n_each * len(self.families), n_parameters))
 
 
-def _parents(family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings) -> tuple[int, ...]:
+def _parents(
+    family: Family, child: int, before: Sequence[int], fitter: Fitter, settings: Settings, growth: _Growth
+) -> tuple[int, ...]:
     """Return the class variables that are given: the parents, and the most informative of those before it."""
     allowed = settings.rules[child].allowed
     ranked = [v for v in fitter.ranking[child] if v in before and v in allowed]
-    return widen(family.classes(fitter.n_classes), ranked, fitter.sizes, settings.max_parents)
+    fits = partial(growth.fits, child)
+    return widen(family.classes(fitter.n_classes), ranked, fitter.sizes, settings.max_parents, fits)

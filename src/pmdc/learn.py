@@ -20,17 +20,17 @@ from sklearn.utils import check_random_state
 
 from pmdc._support.arrays import Codes, Floats
 from pmdc._support.parallel import workers
-from pmdc._support.progress import tell_phase
-from pmdc._support.warn import warn_user
 from pmdc.blocks import Blocks
-from pmdc.candidates.families import Family, FamilyTable, Task, best_per_class_set
+from pmdc.bounds import Bounds
+from pmdc.candidates.families import Family, FamilyTable, Task
 from pmdc.candidates.ranking import rank_parents
-from pmdc.candidates.rules import DEFAULT_MAX_PARENTS, ParentRules
+from pmdc.candidates.rules import ParentRules
 from pmdc.directions import undetermined_arcs
 from pmdc.experts.features import ExpertScore
 from pmdc.experts.out_of_fold import ExpertFits, FittedExperts, fit_experts
+from pmdc.find_network import class_parents, compile_tree, find_network
 from pmdc.given_parents import Chosen, give_parents
-from pmdc.inference import JunctionTree, family_scopes
+from pmdc.inference import JunctionTree
 from pmdc.inference.junction_tree import NetworkTooWideError
 from pmdc.learners.conditional_logit import ConditionalLogitLearner
 from pmdc.learners.options import Options
@@ -47,23 +47,13 @@ from pmdc.scores.held_out import HeldOutScorer
 from pmdc.scores.regularisation import choose_C, chooses_C
 from pmdc.scores.scorer import Parallel, Scorer
 from pmdc.scores.training import TrainingScorer
-from pmdc.search import Structure, find_structure
+from pmdc.search import Structure
 from pmdc.settings import Settings
 from pmdc.table.features import Features
 from pmdc.table.rows import TrainingRows
 
 EXPERTS_SHARE, C_SHARE, SCORES_SHARE, PARENTS_SHARE = 0.7, 0.4, 0.8, 0.9
 """How much of the time left the experts, the choice of C, the scores and the experts given the parents may use."""
-
-MIN_SEARCH_SECONDS = 0.5
-"""The structure search gets as much even if no time is left: enough for up to 18 class variables."""
-
-_REMEDIES = {
-    "time limit": "Raise time_limit",
-    "memory limit": "Raise memory_budget",
-    "interrupted": "Let it finish",
-}
-"""Advice for a structure search that stopped early."""
 
 
 class LearnedNetwork(NamedTuple):
@@ -97,6 +87,10 @@ class LearnedNetwork(NamedTuple):
     counted : list of dict
         For each class variable, itself and each parent -> the weight of the rows that count in its score and in the arc
         strength, where it is not that of all rows.
+    bounds : Bounds
+        Within which the structure was searched, and the network is.
+    narrowed : str
+        Why these are not those of the settings; empty if they are.
     """
 
     network: Network
@@ -114,6 +108,8 @@ class LearnedNetwork(NamedTuple):
     ranking: Sequence[Sequence[int]]
     kappas: dict[Task, float]
     counted: list[dict[int, float]]
+    bounds: Bounds
+    narrowed: str
 
 
 class Stage2(NamedTuple):
@@ -178,22 +174,24 @@ def learn_given_experts(
         scorer = _make_scorer(rows, settings, fitter, parallel, {} if before is None else before.kappas)
         scored = FamilyScoring(settings, scorer).run()
         _check_scores(scored.tables, settings)
-        structure, families, tree = _find_network(scored.accepted, blocks, settings)
+        found = find_network(scored.accepted, blocks, settings)
+        structure, families, tree = found.structure, found.families, found.tree
+        settings = replace(settings, bounds=found.bounds)
         either_way = undetermined_arcs(scored.tables, families, scorer.gain_of, settings)
         fitter, kappas = replace(fitter, C=scorer.fitter.C), _kappas(scorer, scored.tables)
-        chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows))
+        chosen = searched = Chosen(families, fitter, kappas, _rows(scorer, families, rows), order=found.order)
         if with_parents and experts is not None and fits is not None and isinstance(scorer, HeldOutScorer):
             fits = replace(fits, parallel=parallel, deadline=deadline.share(PARENTS_SHARE))
             chosen = give_parents(chosen, fits, experts, scorer, settings)
             try:
-                tree = _compile(chosen.families, blocks, settings)
+                tree = compile_tree(class_parents(chosen.families), blocks, settings, chosen.order)
             except NetworkTooWideError as error:
                 settings.log(f"no experts given the parents: {error}")
                 chosen = searched
         network = fit_network(chosen.fitter, parallel, chosen.families, chosen.kappa, settings.shrunk)
     if experts is not None:
         network = replace(network, experts=replace(experts.features, given_parents=chosen.experts))
-    either_way |= _arcs(chosen.families) - _arcs(families)  # added after the search, in the order that it left
+    either_way |= _reversible(_arcs(chosen.families) - _arcs(families), chosen.families, settings)
     strengths = [arc_strengths(table, family) for table, family in zip(scored.accepted, families, strict=True)]
     for own, added in zip(strengths, chosen.strengths, strict=False):
         own |= added
@@ -214,6 +212,8 @@ def learn_given_experts(
         fitter.ranking,
         scorer.kappas if isinstance(scorer, HeldOutScorer) else {},
         _counted(fitter, chosen.families, isinstance(scorer, HeldOutScorer)),
+        found.bounds,
+        found.narrowed,
     )
 
 
@@ -233,7 +233,20 @@ def fit_again(learned: LearnedNetwork, rows: TrainingRows, settings: Settings, s
 
 
 def _arcs(families: Sequence[Family]) -> set[tuple[int, int]]:
-    return {(p, child) for child, family in enumerate(families) for p in family.classes(len(families))}
+    return {(p, child) for child, parents in enumerate(class_parents(families)) for p in parents}
+
+
+def _reversible(added: set[tuple[int, int]], families: Sequence[Family], settings: Settings) -> set[tuple[int, int]]:
+    """Return the arcs added after the search, in the order that it left, that may as well point the other way."""
+    found = set()
+    for parent, child in added:
+        parents = class_parents(families)
+        parents[child] = tuple(p for p in parents[child] if p != parent)
+        parents[parent] = (*parents[parent], child)
+        fits = not settings.bounds or settings.bounds.order(parents) is not None
+        if child in settings.rules[parent].allowed and fits:
+            found.add((parent, child))
+    return found
 
 
 def _counted(fitter: Fitter, families: Sequence[Family], held_out: bool) -> list[dict[int, float]]:
@@ -355,63 +368,3 @@ def _check_scores(tables: Sequence[FamilyTable], settings: Settings) -> None:
 def _kappas(scorer: Scorer, tables: Sequence[FamilyTable]) -> Callable[[int, Family], float | None]:
     """Return a function that gives the kappa of a family, if it is in the tables."""
     return lambda child, family: scorer.kappa(child, family) if family in tables[child] else None
-
-
-def _find_network(
-    accepted: Sequence[FamilyTable], blocks: Blocks, settings: Settings
-) -> tuple[Structure, list[Family], JunctionTree]:
-    """Run phase P2: return the best DAG over the class variables, the family of each, and the junction tree.
-
-    A network that is too wide for exact inference is rejected before its models are fitted. If families with inputs
-    beyond the limit of ``max_parents=None`` are the cause, the search is repeated without them.
-    """
-    structure, families = _best_structure(accepted, settings)
-    try:
-        return structure, families, _compile(families, blocks, settings)
-    except NetworkTooWideError as error:
-        narrow = [
-            {f: score for f, score in table.items() if len(f.classes(len(accepted))) <= rule.max_parents}
-            for rule, table in zip(settings.rules, accepted, strict=True)
-        ]
-        if narrow == list(accepted):
-            raise
-        warn_user(f"{error} So no class variable gets more than {DEFAULT_MAX_PARENTS} parents.")
-        structure, families = _best_structure(narrow, settings)
-        return structure, families, _compile(families, blocks, settings)
-
-
-def _compile(families: Sequence[Family], blocks: Blocks, settings: Settings) -> JunctionTree:
-    """Return the junction tree over the class variables."""
-    parents = blocks.class_parents([family.classes(len(families)) for family in families])
-    return JunctionTree(blocks.sizes, family_scopes(parents), memory_budget=settings.memory_budget)
-
-
-def _best_structure(accepted: Sequence[FamilyTable], settings: Settings) -> tuple[Structure, list[Family]]:
-    tell_phase("searching for the best graph")
-    own_limit = math.inf if settings.time_limit is None else settings.time_limit
-    time_limit = min(own_limit, max(settings.deadline.left(), MIN_SEARCH_SECONDS))
-    n_classes = len(accepted)
-    names = list(settings.names[:n_classes])
-    best = [best_per_class_set(table, n_classes) for table in accepted]
-    structure = find_structure(
-        {
-            names[child]: {frozenset(names[p] for p in classes): table[f] for classes, f in best[child].items()}
-            for child, table in enumerate(accepted)
-        },
-        settings.search,
-        time_limit=time_limit,
-        gap=settings.gap,
-        callback=settings.callback,
-        memory_budget=settings.memory_budget,
-        verbose=settings.verbose,
-    )
-    distance = f"its score {structure.score:.6g} may be up to {structure.bound - structure.score:.3g} below the optimum"
-    if structure.status == "time limit" and time_limit < own_limit:
-        settings.deadline.cut(f"the structure search ({distance})")
-    elif structure.status in _REMEDIES:
-        warn_user(
-            f"The structure search stopped ({structure.status}) before it was proved optimal: {distance}. "
-            f"{_REMEDIES[structure.status]}, or lower max_parents or max_candidates."
-        )
-    chosen = [tuple(sorted(names.index(p) for p in structure.parents[name])) for name in names]
-    return structure, [own[classes] for own, classes in zip(best, chosen, strict=True)]

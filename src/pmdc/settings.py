@@ -9,6 +9,7 @@ from typing import Any
 
 from pmdc._support.arrays import Codes
 from pmdc._support.deadline import Deadline
+from pmdc.bounds import Bounds
 from pmdc.candidates.rules import ParentRules
 from pmdc.experts.recipes import Recipe
 from pmdc.scores import criteria
@@ -21,7 +22,8 @@ class Settings:
 
     Attributes
     ----------
-    rules : one `ParentRules` for each class variable, made from edges and limits
+    rules : one `ParentRules` for each class variable, made from edges, tiers and limits
+    bounds : bounds on the cliques of the network
     names : the names of all nodes
     estimators : for each class variable its local model, or None for the default
     recipes : for each class variable its candidates for experts; none if its local models are on the features
@@ -31,6 +33,7 @@ class Settings:
     """
 
     rules: Sequence[ParentRules]
+    bounds: Bounds
     names: Sequence[str]
     estimators: Sequence[Any]
     recipes: Sequence[Sequence[Recipe]]

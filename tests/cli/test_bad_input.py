@@ -127,6 +127,10 @@ def test_several_columns_of_a_kind_are_told_together(pmdc, tmp_path):
         ),
         (["-c", "mood", "--estimator", "bayes"], "Invalid value for '--estimator': 'bayes' is not one of"),
         (["-c", "mood", "--max-parents", "-1"], "-1"),
+        (["-c", "mood", "--max-treewidth", "0"], "--max-treewidth"),
+        (["-c", "mood", "--max-clique-cells", "many"], "'many'"),
+        (["-c", "mood,works", "--tier", "mood", "--tier", "wroks"], "--tier names 'wroks', which is not a column"),
+        (["-c", "mood,works", "--tier", "mood,colour"], "--tier names 'colour', which is not one of --classes"),
         (["-c", "mood", "--jobs", "two"], "'two'"),
         (
             ["-c", "mood", "--criterion", "loo", "--estimator", "logistic"],

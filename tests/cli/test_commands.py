@@ -198,6 +198,22 @@ def test_states_come_back_as_they_were(pmdc, tmp_path):
     assert set(lines[1:]) <= {row.partition(",")[2] for row in rows}
 
 
+def test_bounds_and_tiers(pmdc, tmp_path):
+    rows = [[i % 2, (i + (i % 5 == 0)) % 2, (i + (i % 7 == 0)) % 2, (i + (i % 4 == 0)) % 2] for i in range(200)]
+    lines = [",".join([str(i * 37 % 11), *map(str, row)]) for i, row in enumerate(rows)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,one,two,three,four", *lines]))
+    fit = ["fit", "a.csv", "-c", "one,two,three,four", "-o", "m.skops", "--estimator", "naive-bayes"]
+    done = pmdc(*fit, "--max-treewidth", 1, "--max-clique-cells", 8, "--tier", "four", "--tier", "t*")
+    assert done.code == 0
+    model = library.load("m.skops")
+    assert (model.max_treewidth, model.max_clique_cells) == (1, 8)
+    assert model.tiers == [["four"], ["two", "three"]]
+    assert not {"two", "three"} & set(model.graph_.predecessors("four"))
+    assert "best with treewidth at most 1 and at most 8 cells" in " ".join(done.out.split())
+    shown = pmdc("show", "m.skops").out
+    assert "within max_treewidth=1 and max_clique_cells=8" in " ".join(shown.split())
+
+
 def test_unseen_values_are_told_once_with_their_lines(pmdc, folder, tmp_path):
     new = (folder / "new.csv").read_text().splitlines()
     new[5] = new[5].replace("red", "green").replace("blue", "green")

@@ -336,6 +336,52 @@ def test_the_cheaper_order_is_taken(sizes, parents):
     assert cells(tree.order) == sum(prod(sizes[v] for v in clique.scope) for clique in tree.cliques)
 
 
+def largest(tree):
+    """The most class variables and the most cells of a clique."""
+    return max(len(c.scope) for c in tree.cliques), max(prod(tree.sizes[v] for v in c.scope) for c in tree.cliques)
+
+
+@settings(max_examples=100, deadline=None)
+@given(networks(), st.randoms(use_true_random=False))
+def test_a_given_order_is_used_unless_another_is_cheaper_and_no_larger(network, random):
+    sizes, parents, tables = network
+    scopes = family_scopes(parents)
+    order = random.sample(range(len(sizes)), len(sizes))
+    free, tree = JunctionTree(sizes, scopes), JunctionTree(sizes, scopes, order=order)
+    graph = interaction_graph(len(sizes), scopes)
+    assert tree.cells <= elimination_cells(sizes, graph, order)
+    given = scopes_along(graph, order)
+    assert largest(tree)[0] <= max(map(len, given))
+    assert largest(tree)[1] == tree.largest_clique <= max(prod(sizes[v] for v in scope) for scope in given)
+    if all(own <= limit for own, limit in zip(largest(free), largest(tree), strict=True)):
+        assert tree.order == free.order
+    assert JunctionTree(sizes, scopes, order=tree.order).order == tree.order
+    truth = Enumeration.of_network(*network)
+    for marginal, expected in zip(tree.marginals(tables), truth.marginals(), strict=True):
+        np.testing.assert_allclose(marginal, expected, atol=1e-10)
+    pair = sorted(random.sample(range(len(sizes)), min(2, len(sizes))))
+    joint = tree.variant(together=pair).joint(tables, [pair])[0]
+    np.testing.assert_allclose(joint, truth.joint(pair), atol=1e-10)
+    last = tree.variant(last=pair)
+    assert set(last.order[len(sizes) - len(pair) :]) == set(pair)
+
+
+def scopes_along(graph, order):
+    rest, found = {variable: set(others) for variable, others in graph.items()}, []
+    for variable in order:
+        separator = rest.pop(variable)
+        found.append({variable, *separator})
+        for v in separator:
+            rest[v] = (rest[v] | separator) - {v, variable}
+    return found
+
+
+@pytest.mark.parametrize("order", [[0], [0, 0], [0, 2], [0, 1, 2]])
+def test_a_wrong_order_is_refused(order):
+    with pytest.raises(ValueError, match=r"order=.*each of the 2 class variables once"):
+        JunctionTree([2, 2], [(0,), (0, 1)], order=order)
+
+
 @pytest.mark.parametrize(
     ("sizes", "scopes", "complaint"),
     [

@@ -7,17 +7,11 @@ from hypothesis import strategies as st
 
 from oracles import subsets
 from pmdc.search import clusters, dynamic_programming, orders
+from pmdc.search.limits import UNLIMITED
 from pmdc.search.problem import build_problem
 from problems import random_scores
 
 # Dynamic programming ------------------------------------------------------------------------------------------
-
-
-class NoLimits:
-    """A search state without limits."""
-
-    def stop(self, ranks, least_regret):
-        return ""
 
 
 @pytest.mark.parametrize("n_variables", [6, 7, 9])
@@ -26,8 +20,7 @@ def test_subset_totals_in_blocks_are_those_of_numpy(monkeypatch, n_variables):
     monkeypatch.setattr(dynamic_programming, "_STRIDE", 32)
     for seed in range(5):
         problem = problem_of(n_variables, seed, sets=12)
-        first = dynamic_programming.SearchResult([], 0.0, "")
-        total, reason = dynamic_programming._least_totals_in_blocks(problem, first, NoLimits())
+        total, reason = dynamic_programming._least_totals_in_blocks(problem, lambda: "")
         assert reason == ""
         np.testing.assert_array_equal(total, dynamic_programming.least_totals(problem))
 
@@ -49,7 +42,7 @@ def problem_of(n_variables, seed, **options):
     """A random problem with integer scores, so that sums are exact."""
     scores = random_scores(n_variables, seed, **options)
     rounded = {name: {ps: float(round(10 * s)) for ps, s in table.items()} for name, table in scores.items()}
-    return build_problem(rounded, {name: set() for name in scores}, {name: set() for name in scores})
+    return build_problem(rounded, {name: set() for name in scores}, {name: set() for name in scores}, UNLIMITED)
 
 
 def regret_within(problem, child, before):

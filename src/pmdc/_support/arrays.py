@@ -11,6 +11,7 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
 
 
 def log_sum_exp(x: Floats, axis: int | tuple[int, ...] = -1) -> Floats:

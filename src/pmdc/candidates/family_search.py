@@ -125,7 +125,7 @@ class FamilySearch:
     def _score(self, tasks: Iterable[Task]) -> None:
         """Score families, and add them and those that their scores depend on to the tables."""
         changed = set()
-        new = [task for task in dict.fromkeys(tasks) if task[1] not in self.tables[task[0]] and self.judge.small(*task)]
+        new = [(k, f) for k, f in dict.fromkeys(tasks) if f not in self.tables[k] and self._possible(k, f)]
         for (child, family), value in self.judge.score(new).items():
             if self.rules[child].required <= set(family.parents):
                 self.tables[child][family] = value
@@ -133,6 +133,9 @@ class FamilySearch:
         for rule in self.rules:
             if rule.child in changed:
                 self._judge(rule)
+
+    def _possible(self, child: int, family: Family) -> bool:
+        return self.judge.small(child, family) and self.rules[child].fits(family.parents)
 
     def _judge(self, rule: ParentRules) -> None:
         """Find the best family of each set of class variables, accepted ones before others."""
@@ -319,6 +322,8 @@ class FamilySearch:
     def _larger(self, child: int, family: Family) -> list[Family]:
         """Return the families with one more input that are worth scoring."""
         bound = self.tables[child][family]
-        classes = [v for v in self.rules[child].optional if v < self.rules[child].n_classes and v not in family.parents]
+        rule = self.rules[child]
+        classes = [v for v in rule.optional if v < rule.n_classes and v not in family.parents]
+        classes = [v for v in classes if rule.fits((*family.parents, v))]
         larger = [family.feed(v) for v in self._by_score(child, classes)[:_EXTRA_INPUTS]]
         return [f for f in larger if self.judge.affordable(child, f) and not self.judge.hopeless(child, f, bound)]

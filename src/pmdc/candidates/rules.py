@@ -1,4 +1,4 @@
-"""The parent sets that a class variable may have: limits, required and forbidden edges.
+"""The parent sets that a class variable may have: limits, tiers, required and forbidden edges.
 
 Nodes are numbered: class variables first, then discrete features. A parent set is the sorted tuple of its nodes.
 """
@@ -14,6 +14,8 @@ from typing import Any
 
 from pmdc._support.checks import suggest
 from pmdc.candidates.families import Family, ParentSet
+from pmdc.search.limits import UNLIMITED, Limits
+from pmdc.search.structure import check_tiers
 
 DEFAULT_MAX_PARENTS = 3
 """Maximal number of class variables in a parent set with ``max_parents=None``, before further inputs are added."""
@@ -34,6 +36,8 @@ class ParentRules:
         The nodes that must be parents.
     max_parents, max_discrete_parents : int
         Maximal number of class variables and of discrete features in a set.
+    limits : Limits
+        Bounds on the clique of the child and its class-variable parents.
     """
 
     child: int
@@ -42,6 +46,7 @@ class ParentRules:
     required: frozenset[int]
     max_parents: int
     max_discrete_parents: int
+    limits: Limits = UNLIMITED
 
     def _split(self, nodes: Sequence[int] | frozenset[int]) -> tuple[list[int], list[int]]:
         ordered = sorted(nodes)
@@ -53,7 +58,7 @@ class ParentRules:
         return self.max_parents - len(classes), self.max_discrete_parents - len(features)
 
     def count(self) -> int:
-        """Return the number of parent sets, without listing them."""
+        """Return the number of parent sets, without listing them; some of these may exceed the bounds."""
         return sum(self.count_of(size) for size in range(len(self.required), self.max_size() + 1))
 
     def count_of(self, size: int) -> int:
@@ -70,11 +75,16 @@ class ParentRules:
         return len(self.required) + min(room, len(classes)) + min(feature_room, len(features))
 
     def sets(self, size: int) -> Iterator[ParentSet]:
-        """Yield the parent sets with this many nodes, class variables before features, in lexicographic order."""
+        """Yield the parent sets with this many nodes, class variables before features, in lexicographic order.
+
+        Those that exceed the bounds are left out.
+        """
         classes, features = self._split(self.optional)
         free = size - len(self.required)
         for n_features in self._numbers_of_features(free):
             for chosen in combinations(classes, free - n_features):
+                if not self.fits((*self.required, *chosen)):
+                    continue
                 for chosen_features in combinations(features, n_features):
                     yield tuple(sorted(chain(self.required, chosen, chosen_features)))
 
@@ -87,6 +97,25 @@ class ParentRules:
         """Return the same rules with fewer optional parents."""
         return replace(self, optional=tuple(optional))
 
+    def fits(self, parents: Iterable[int]) -> bool:
+        """Return whether the child and these parents are within the bounds together."""
+        if not self.limits:
+            return True
+        return self.limits.fits(sum(1 << v for v in {self.child, *parents} if v < self.n_classes))
+
+    def within(self, limits: Limits) -> ParentRules:
+        """Return the same rules within bounds: without the parents that exceed them beside the required ones."""
+        rule = replace(self, limits=limits)
+        rule = rule.keep([v for v in self.optional if rule.fits((*self.required, v))])
+        if limits.max_treewidth is None:
+            return rule
+        return replace(rule, max_parents=min(rule.max_parents, limits.max_treewidth))
+
+    @property
+    def required_classes(self) -> ParentSet:
+        """The required parents that are class variables."""
+        return tuple(self._split(self.required)[0])
+
     @property
     def allowed(self) -> frozenset[int]:
         """The nodes that may or must be parents."""
@@ -94,8 +123,8 @@ class ParentRules:
 
     def classes_alone(self) -> ParentRules:
         """Return the same rules with class variables as the only parents."""
-        required, _ = self._split(self.required)
-        return replace(self, optional=tuple(self._split(self.optional)[0]), required=frozenset(required))
+        optional = tuple(self._split(self.optional)[0])
+        return replace(self, optional=optional, required=frozenset(self.required_classes))
 
     def features(self) -> tuple[int, ...]:
         """Return the optional discrete features."""
@@ -133,6 +162,7 @@ def parent_rules(
     required_edges: Iterable[tuple[str, str]] | None,
     forbidden_edges: Iterable[tuple[str, str]] | None,
     inputs: bool = False,
+    tiers: Any = None,
 ) -> list[ParentRules]:
     """Return one `ParentRules` for each class variable; raise an error for edges that no network can have.
 
@@ -151,6 +181,7 @@ def parent_rules(
                 "it from one of them."
             )
     _refuse_cycle(required, names)
+    later = check_tiers(class_names, tiers, {n: {names[p] for p in required[k]} for k, n in enumerate(class_names)})
     rules = []
     for child, name in enumerate(class_names):
         n_required = sum(v < n_classes for v in required[child])
@@ -163,7 +194,8 @@ def parent_rules(
                     f"required_edges give {name!r} {number} parents, more than {argument}={limit}: raise {argument} "
                     "or require fewer edges."
                 )
-        optional = tuple(v for v in range(len(nodes)) if v != child and v not in required[child] | forbidden[child])
+        excluded = {child} | required[child] | forbidden[child] | {nodes[other] for other in later[name]}
+        optional = tuple(v for v in range(len(nodes)) if v not in excluded)
         limits = max(max_parents, n_required), max_discrete_parents
         rules.append(ParentRules(child, n_classes, optional, frozenset(required[child]), *limits))
     return rules

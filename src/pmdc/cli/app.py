@@ -143,6 +143,33 @@ def fit(
         int | None,
         typer.Option(min=1, metavar="NUMBER", help="Maximum number of parent sets.", rich_help_panel=_LEARNING),
     ] = None,
+    max_treewidth: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Maximum treewidth of the graph: no table of inference is over more class variables, but one.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    max_clique_cells: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="Maximum number of cells of such a table, for fast predictions with many class variables; by default "
+            "what the memory allows.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Class variables that come before those of the next --tier: no arc leads back. Repeat it for each.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
     missing_labels: Annotated[
         Literal["em", "available", "drop", "error"],
         typer.Option(
@@ -223,6 +250,9 @@ def fit(
             confidence,
             seed,
             jobs,
+            max_treewidth,
+            max_clique_cells,
+            [[names] for names in tier or []],
         ),
         output,
         force=force,

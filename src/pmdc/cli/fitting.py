@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +17,10 @@ from pmdc.cli.alternatives import check_alternatives
 from pmdc.cli.display import Screen, print_json, show_hints, show_kinds
 from pmdc.cli.findings import show_findings, structure_json
 from pmdc.cli.gaps import gap_hints
-from pmdc.cli.kinds import Choices, Training, read_training
+from pmdc.cli.kinds import Choices, Training, read_training, select_columns
 from pmdc.cli.running import BadInput, work
 from pmdc.cli.targets import certain_states, has_alternatives, unlabelled_rows
-from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, check_output, read_table
+from pmdc.table_files import STANDARD_STREAM, SUFFIXES, Format, TableFile, check_output, read_table
 
 if TYPE_CHECKING:
     from pmdc._support.arrays import Codes
@@ -39,6 +41,17 @@ class Settings:
     confidence: int | None
     seed: int
     jobs: int
+    max_treewidth: int | None = None
+    max_clique_cells: int | None = None
+    tiers: Sequence[Sequence[str]] = ()
+
+    def with_tiers(self, table: TableFile, classes: Collection[str]) -> Settings:
+        """Return the same with the names of the class columns of each tier, after checks."""
+        tiers = [select_columns(table, texts, "--tier") for texts in self.tiers]
+        for name in chain.from_iterable(tiers):
+            if name not in classes:
+                raise BadInput(f"--tier names {name!r}, which is not one of --classes: leave it out, or add it there.")
+        return replace(self, tiers=tiers)
 
 
 def run(source: str, format: Format, settings: Settings, output: Path, *, force: bool, quiet: bool, json: bool) -> None:
@@ -51,6 +64,7 @@ def run(source: str, format: Format, settings: Settings, output: Path, *, force:
     for note in table.notes:
         screen.note("fit", note)
     training = read_training(table, settings.columns)
+    settings = settings.with_tiers(table, training.Y.columns)
     training = replace(training, hints=[*training.hints, *gap_hints(training, settings.estimator)])
     if training.note:
         screen.note("fit", training.note)
@@ -119,6 +133,9 @@ def _model(settings: Settings, bar: Any) -> Any:
         criterion=settings.criterion,
         max_parents=settings.max_parents,
         max_candidates=settings.max_candidates,
+        max_treewidth=settings.max_treewidth,
+        max_clique_cells=settings.max_clique_cells,
+        tiers=settings.tiers or None,
         missing_labels=settings.columns.missing_labels,
         use_unlabelled=settings.columns.use_unlabelled,
         time_budget=_time_budget(settings),

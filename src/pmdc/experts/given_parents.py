@@ -9,7 +9,7 @@ stays small, the most informative class variables before it in a topological ord
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,14 +43,21 @@ class ParentExperts(NamedTuple):
 
 
 def widen(
-    parents: Sequence[int], before: Sequence[int], sizes: Sequence[int], max_parents: int | None
+    parents: Sequence[int],
+    before: Sequence[int],
+    sizes: Sequence[int],
+    max_parents: int | None,
+    fits: Callable[[Sequence[int]], bool] = lambda parents: True,
 ) -> tuple[int, ...]:
-    """Return the parents and as many of the class variables `before`, in this order, as the limits allow."""
+    """Return the parents and as many of the class variables `before`, in this order, as the limits allow.
+
+    `fits` returns whether the network is within its bounds with some parents.
+    """
     out = list(parents)
     for v in before:
         if max_parents is not None and len(out) >= max_parents:
             break
-        if v not in out and math.prod(sizes[p] for p in (*out, v)) <= MAX_CONFIGURATIONS:
+        if v not in out and math.prod(sizes[p] for p in (*out, v)) <= MAX_CONFIGURATIONS and fits((*out, v)):
             out.append(v)
     return tuple(sorted(out))
 

@@ -1,7 +1,8 @@
 """Elimination orders of class variables, which determine the cost of exact inference.
 
 Two greedy rules are tried and, for few class variables, all orders (dynamic programming over subsets); the cheapest
-result is used. The cost is the number of cells in all cliques.
+result is used. The cost is the number of cells in all cliques. An order that is given is replaced only by one that is
+as cheap and whose largest clique is no larger.
 """
 
 from __future__ import annotations
@@ -31,11 +32,24 @@ def interaction_graph(n_variables: int, scopes: Iterable[Sequence[int]]) -> Grap
     return graph
 
 
-def eliminate(sizes: Sequence[int], graph: Graph, last: Collection[int] = ()) -> Scopes:
-    """Return the cheapest cliques found; the class variables in `last` are eliminated after all others."""
+def eliminate(
+    sizes: Sequence[int],
+    graph: Graph,
+    last: Collection[int] = (),
+    order: Sequence[int] | None = None,
+    no_larger: bool = True,
+) -> Scopes:
+    """Return the cheapest cliques found; the class variables in `last` are eliminated after all others.
+
+    With an `order`, they are its cliques, or those of an order that is as cheap. With `no_larger`, the largest clique
+    of that must be no larger, neither in class variables nor in cells.
+    """
     found = [_greedy(sizes, graph, rule, last) for rule in (_min_fill, _min_weight)]
     if len(graph) <= OPTIMAL_UP_TO:
         found.append(_optimal(sizes, graph, last))
+    if order is not None:
+        given = _along(graph, sorted(order, key=lambda variable: variable in last))
+        found = [*(other for other in found if not no_larger or _no_larger(sizes, other, given)), given]
     separators = min(found, key=lambda separators: _cost(sizes, separators))
     position = {variable: i for i, variable in enumerate(separators)}
     return {v: (v, *sorted(members, key=position.__getitem__)) for v, members in separators.items()}
@@ -43,6 +57,32 @@ def eliminate(sizes: Sequence[int], graph: Graph, last: Collection[int] = ()) ->
 
 def _cost(sizes: Sequence[int], separators: dict[int, set[int]]) -> int:
     return sum(prod(sizes[v] for v in (variable, *members)) for variable, members in separators.items())
+
+
+def _no_larger(sizes: Sequence[int], separators: dict[int, set[int]], given: dict[int, set[int]]) -> bool:
+    """Return whether the largest clique is no larger than that of a given order."""
+    return all(own <= limit for own, limit in zip(_largest(sizes, separators), _largest(sizes, given), strict=True))
+
+
+def _largest(sizes: Sequence[int], separators: dict[int, set[int]]) -> tuple[int, int]:
+    """Return the greatest number of class variables in a clique, and the greatest number of cells."""
+    members = max(len(separator) + 1 for separator in separators.values())
+    return members, max(prod(sizes[v] for v in (variable, *own)) for variable, own in separators.items())
+
+
+def _along(graph: Graph, order: Sequence[int]) -> dict[int, set[int]]:
+    """Return the separators of an order."""
+    rest = {variable: set(neighbours) for variable, neighbours in graph.items()}
+    return {variable: _remove(rest, variable) for variable in order}
+
+
+def _remove(rest: Graph, variable: int) -> set[int]:
+    """Eliminate a class variable from the graph `rest`, which is changed; return its separator."""
+    separator = rest.pop(variable)
+    for neighbour in separator:
+        rest[neighbour] |= separator - {neighbour}
+        rest[neighbour].discard(variable)
+    return separator
 
 
 # Greedy rules -------------------------------------------------------------------------------------------------
@@ -80,11 +120,8 @@ def _greedy(
     separators: dict[int, set[int]] = {}
     while rest:
         variable = min(ranks, key=ranks.__getitem__)
-        separator = separators[variable] = rest.pop(variable)
+        separator = separators[variable] = _remove(rest, variable)
         del ranks[variable]
-        for neighbour in separator:
-            rest[neighbour] |= separator - {neighbour}
-            rest[neighbour].discard(variable)
         # Only the ranks of the neighbours and of their neighbours can have changed.
         for changed in separator.union(*(rest[neighbour] for neighbour in separator)):
             ranks[changed] = rank(changed)

@@ -58,7 +58,18 @@ TIE_TOLERANCE = 1e-12
 
 
 class NetworkTooWideError(ValueError):
-    """Raised if exact inference needs more memory for a single row than the budget allows."""
+    """Raised if exact inference needs more memory for a single row than the budget allows.
+
+    Attributes
+    ----------
+    bytes_per_row : int
+    largest_clique : int
+        The number of cells of the largest clique.
+    """
+
+    def __init__(self, message: str, bytes_per_row: int = 0, largest_clique: int = 0):
+        super().__init__(message)
+        self.bytes_per_row, self.largest_clique = bytes_per_row, largest_clique
 
 
 @dataclass(frozen=True)
@@ -94,19 +105,25 @@ class JunctionTree:
         Groups of class variables that must share a clique, so that `joint` can compute their distribution.
     last : sequence of int
         Class variables to eliminate after all others (`marginal_mode`).
+    order : sequence of int, optional
+        An elimination order to use, unless one is found that is as cheap and whose largest clique is no larger. With
+        `together` or `last`, whose class variables it has to move to the end, any cheaper one is used.
     memory_budget : int
         Limit in bytes for the memory besides input and output. Rows are processed in blocks that fit into it.
 
     Attributes
     ----------
     order : tuple of int
-        The elimination order: the cheapest of min-fill, min-weight and, for up to ten class variables, all orders.
+        The elimination order: the cheapest of min-fill, min-weight and, for up to ten class variables, all orders; or
+        the one that was given, see above.
     cliques : tuple of Clique
         The clique of each class variable.
     width : int
         The number of class variables in the largest clique, minus one.
     cells : int
         The number of cells in all cliques; the time for a row is proportional to it.
+    largest_clique : int
+        The number of cells in the largest clique.
     bytes_per_row : int
         An upper bound on the memory for each row besides input and output. It includes the index arrays of the tree,
         which are shared by all rows.
@@ -114,7 +131,7 @@ class JunctionTree:
     Raises
     ------
     ValueError
-        If a scope is not valid, or a class variable is in no scope.
+        If a scope or the order is not valid, or a class variable is in no scope.
     NetworkTooWideError
         If a single row does not fit into the memory budget.
 
@@ -141,6 +158,7 @@ class JunctionTree:
         *,
         together: Iterable[Sequence[int]] = (),
         last: Sequence[int] = (),
+        order: Sequence[int] | None = None,
         memory_budget: int = MEMORY_BUDGET,
     ):
         self.sizes = tuple(int(size) for size in sizes)
@@ -148,14 +166,19 @@ class JunctionTree:
         self.last = frozenset(last)
         self.memory_budget = int(memory_budget)
         check_scopes(self.sizes, self.scopes)
+        if order is not None:
+            order = [int(v) for v in order]
+            if sorted(order) != list(range(len(self.sizes))):
+                raise ValueError(f"order={order!r} must contain each of the {len(self.sizes)} class variables once.")
         together = [tuple(group) for group in together]
         graph = interaction_graph(len(self.sizes), (*self.scopes, *together))
-        eliminated = eliminate(self.sizes, graph, self.last)
+        eliminated = eliminate(self.sizes, graph, self.last, order, no_larger=not (together or last))
         self.order = tuple(eliminated)
         self._position = {variable: i for i, variable in enumerate(self.order)}
         self.cliques = self._assemble(eliminated)
         self.width = max(len(clique.scope) for clique in self.cliques) - 1
         self.cells = sum(self._cells(clique.scope) for clique in self.cliques)
+        self.largest_clique = max(self._cells(clique.scope) for clique in self.cliques)
         self._eliminated = [self.cliques[variable] for variable in self.order]
         self._table_place = [0, *accumulate(self._cells(scope) for scope in self.scopes)]
         message_place = [0, *accumulate(self._cells(clique.separator) for clique in self._eliminated)]
@@ -202,8 +225,10 @@ class JunctionTree:
             raise NetworkTooWideError(
                 f"Exact inference in this network of {len(self.sizes)} class variables has width {self.width} (a table "
                 f"over {self.width + 1} class variables) and needs {self.bytes_per_row:,} bytes for each row; "
-                f"memory_budget is {self.memory_budget:,} bytes. Learn a sparser network by lowering max_parents, "
-                "merge rare states of class variables that have many, or raise memory_budget."
+                f"memory_budget is {self.memory_budget:,} bytes. Learn a sparser network with max_clique_cells "
+                "or a lower max_parents, merge rare states of class variables that have many, or raise memory_budget.",
+                self.bytes_per_row,
+                self.largest_clique,
             )
 
     def __repr__(self) -> str:
@@ -221,7 +246,12 @@ class JunctionTree:
         if key not in variants:
             try:
                 variants[key] = JunctionTree(
-                    self.sizes, self.scopes, together=[together], last=last, memory_budget=self.memory_budget
+                    self.sizes,
+                    self.scopes,
+                    together=[together],
+                    last=last,
+                    order=self.order,
+                    memory_budget=self.memory_budget,
                 )
             except NetworkTooWideError as error:
                 raise NetworkTooWideError(

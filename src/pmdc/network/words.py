@@ -132,19 +132,29 @@ def _proof(structure: Structure, n_sets: int, n_rows: float | None) -> str:
             sets = f"those of {sets} that pass the guard"
         later = " Some arcs were added after the search." if "experts given the parents" in structure.status else ""
         left = " Others were not scored: the time budget ran out." if "time_budget" in structure.status else ""
-        return f"The graph is the best over {sets} (proved).{left}{later}"
+        return f"The graph is the best{_within(structure)} over {sets} (proved).{left}{later}"
     lost = structure.bound - structure.score
     size = f"{lost:.3g} nats" if n_rows is None else f"{lost / n_rows:.3g} nats a row"
     return (
-        f"The graph is the best that was found over {sets}; another may be better, by at most {size} (not proved: "
-        f"{structure.status.split(' over ')[0]})."
+        f"The graph is the best that was found{_within(structure)} over {sets}; another may be better, by at most "
+        f"{size} (not proved: {re.split(' within | over ', structure.status)[0]})."
     )
+
+
+def _within(structure: Structure) -> str:
+    """Return in words the bounds that the status of a structure names; empty if there are none."""
+    treewidth = re.search(r" within .*?max_treewidth=(\d+)", structure.status)
+    cells = re.search(r" within .*?max_clique_cells=(\d+)", structure.status)
+    bounds = [f"treewidth at most {treewidth[1]}"] if treewidth else []
+    if cells:
+        bounds.append(f"at most {int(cells[1]):,} cells in each table of inference")
+    return f" with {listing(bounds)}" if bounds else ""
 
 
 def describe_structure(model: Any) -> str:
     """Return status, score and gap of the structure of a fitted model, with a reading of the score."""
     structure, n_rows = model.structure_, n_rows_of(model)
-    status = structure.status.replace("optimal over", "the best over")
+    status = re.sub(r"^optimal (over|within)", r"the best \1", structure.status)
     status = re.sub(
         r" families accepted by (\S+)", r" candidate families that pass the significance guard (\1)", status
     )

@@ -88,7 +88,7 @@ _PARTS: dict[str, type] = {
 }
 """Built from their fields, which are the parameters of their constructors."""
 
-_FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "scopes", "memory_budget")}
+_FIELDS: dict[type, Sequence[str]] = {JunctionTree: ("sizes", "scopes", "order", "memory_budget")}
 """Fields of types that do not store all parameters."""
 
 

@@ -6,17 +6,17 @@ about it.
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from importlib.util import find_spec
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pmdc._support.checks import check_choice
+from pmdc._support.checks import check_choice, check_count
 from pmdc._support.extras import require
 from pmdc._support.warn import warn_user
 
 from .files import read_scores, write_scores
-from .inexact import best_forest, hill_climb
-from .problem import Problem, SearchResult, build_problem, settle_ties, split, start_masks, whole
+from .limits import Limits, check_limits, check_required
+from .methods import solve_component
+from .problem import Component, Problem, build_problem, settle_ties, split, start_masks, whole
 from .progress import SearchState, handle_interrupts
 from .structure import (
     Edge,
@@ -27,6 +27,7 @@ from .structure import (
     check_memory_budget,
     check_scores,
     check_start,
+    check_tiers,
     check_time_limit,
 )
 
@@ -34,9 +35,8 @@ __all__ = ["METHODS", "Structure", "find_structure", "read_scores", "write_score
 
 METHODS = ("auto", "dynamic-programming", "integer-program", "local-search", "hill-climb", "tree")
 
-# Time and memory of dynamic programming double with each class variable: 0.02 s at 20, 2 s and 0.5 GiB at 26. The time
-# of the integer program cannot be predicted.
-MAX_DYNAMIC_PROGRAMMING = 26
+BOUNDED_METHODS = ("auto", "hill-climb", "tree")
+"""The methods that can keep a structure within limits."""
 
 MEMORY_BUDGET = 4 * 2**30
 
@@ -47,7 +47,13 @@ def find_structure(
     *,
     required_edges: Iterable[Edge] | None = None,
     forbidden_edges: Iterable[Edge] | None = None,
+    tiers: Sequence[Iterable[str]] | None = None,
+    max_treewidth: int | None = None,
+    max_clique_cells: int | None = None,
+    n_states: Mapping[str, int] | None = None,
     start: Structure | Mapping[str, Iterable[str]] | None = None,
+    random_state: int = 0,
+    max_iter: int | None = None,
     time_limit: float | None = None,
     gap: float = 0.0,
     callback: Callable[[Structure], Any] | None = None,
@@ -80,8 +86,30 @@ def find_structure(
         Edges that the DAG must have.
     forbidden_edges : iterable of (parent, child), optional
         Edges that the DAG must not have.
+    tiers : sequence of iterables of str, optional
+        A partial order of the class variables: each tier comes before the next, so that no edge leads from a later
+        tier to an earlier one. Class variables in no tier are free.
+    max_treewidth : int, optional
+        Greatest treewidth of the moral graph: exact inference needs no table over more than ``max_treewidth + 1``
+        class variables. With a bound, `method` can be
+
+        - "auto": the answer without bounds if it is within them; the best forest if no parent set within the bounds
+          has two members; otherwise a search over structures together with their elimination orders, which starts
+          from the best DAG without bounds. Up to a few class variables the result is proved to be the best.
+        - "hill-climb": single-edge changes that stay within the bounds.
+        - "tree": as without bounds; a forest has treewidth 1.
+    max_clique_cells : int, optional
+        Greatest number of cells of such a table: the product of the numbers of states of its class variables.
+    n_states : dict of str to int, optional
+        The number of states of each class variable, needed with `max_clique_cells`.
     start : Structure or dict of str to parents, optional
-        A DAG to start from (warm start), such as the solution of a similar problem. "tree" ignores it.
+        A DAG to start from (warm start), such as the solution of a similar problem. "tree" ignores it. Of a DAG that
+        exceeds the bounds only some edges are used.
+    random_state : int, default=0
+        Seed of the bounded search of "auto"; the other methods draw no random numbers.
+    max_iter : int, optional
+        Iterations of the bounded search of "auto". None sets a number by the size of the problem, or no limit if there
+        is a `time_limit`. The result is the same in every run with the same seed and number of iterations.
     time_limit : float, optional
         Seconds after which the best DAG found so far is returned, with a bound on the greatest score. The limit is
         checked between steps, so it can be exceeded slightly.
@@ -111,9 +139,11 @@ def find_structure(
 
     Notes
     -----
-    The result is deterministic unless a limit or an interruption ends the search. Ties: no parent set of the result can
+    The result is deterministic unless a limit or an interruption ends the search; the bounded search of "auto" is so
+    for a given `random_state` and `max_iter`. Ties: no parent set of the result can
     be replaced, without a cycle, by a set of the same score with fewer parents, or with as many that come earlier in
-    `scores`. Several DAGs may satisfy this, and different methods may return different ones.
+    `scores`. Several DAGs may satisfy this, and different methods may return different ones. With a bound, only sets
+    within the cliques of `Structure.elimination_order` replace others.
 
     The first Ctrl-C stops the search like a callback that returns True; the second raises KeyboardInterrupt.
 
@@ -137,9 +167,16 @@ def find_structure(
     started = time.perf_counter()
     check_choice("method", method, METHODS)
     table = check_scores(scores)
-    required, forbidden = check_edges(tuple(table), required_edges, forbidden_edges)
-    problem = build_problem(table, required, forbidden)
-    components = [whole(problem)] if method in ("hill-climb", "tree") else split(problem)
+    names = tuple(table)
+    required, forbidden = check_edges(names, required_edges, forbidden_edges)
+    later = check_tiers(names, tiers, required)
+    limits = check_limits(names, max_treewidth, max_clique_cells, n_states)
+    budget = _check_budget(random_state, max_iter)
+    if limits:
+        _check_bounded(method, limits)
+        check_required(names, required, limits)
+    problem = build_problem(table, required, {name: forbidden[name] | later[name] for name in names}, limits)
+    components = [whole(problem)] if limits or method in ("hill-climb", "tree") else split(problem)
     state = SearchState(
         problem,
         components,
@@ -150,17 +187,15 @@ def find_structure(
         callback=check_callback(callback),
         log=_log if verbose else lambda message: None,
     )
-    if start is not None:
-        state.start_from(start_masks(problem, check_start(start, table)))
-    if method == "integer-program":
-        require("pyscipopt")
+    masks = None if start is None else start_masks(problem, check_start(start, table, later))
     with handle_interrupts(state):
-        used = [_solve(each.problem, number, method, state) for number, each in enumerate(components)]
-
-    state.method = " and ".join(dict.fromkeys(name for name in used if name)) or state.method
-    found = state.structure(settle_ties(problem, state.ranks()), state.status())
+        if limits:
+            ranks, order = _search_bounded(problem, limits, method, masks, state, budget)
+        else:
+            ranks, order = _search(problem, components, method, masks, state), None
+    found = state.structure(ranks, state.status(), order)
     state.log(str(found))
-    if method == "auto" and found.status == "unproved":
+    if method == "auto" and found.status == "unproved" and not limits:
         warn_user(
             f"The structure is not proved to be the best: its score {found.score:.6g} may be up to "
             f"{found.bound - found.score:.3g} below the greatest. The problem is too large for dynamic programming "
@@ -170,42 +205,52 @@ def find_structure(
     return found
 
 
-def _solve(problem: Problem, number: int, method: str, state: SearchState) -> str:
-    """Solve one component and return the method used, or "" if it has a single class variable."""
-    n_variables = len(problem.names)
-    chosen = _choose(problem, state.memory_budget) if method == "auto" else method
-    first = state.enter(number, chosen)
-    if chosen not in ("hill-climb", "tree") and problem.total_regret(first.ranks) <= first.least_regret:
-        state.keep(first._replace(status="optimal"))
-        return chosen if n_variables > 1 else ""
-    state.log(f"{chosen} for {n_variables} class variables with {sum(map(len, problem.masks))} candidate parent sets")
-    state.keep(_method(chosen)(problem, first, state))
-    return chosen
+def _check_budget(random_state: Any, max_iter: Any) -> tuple[int, int | None]:
+    check_count("random_state", random_state, 0)
+    if max_iter is not None:
+        check_count("max_iter", max_iter, 1)
+    return int(random_state), max_iter
 
 
-def _choose(problem: Problem, memory_budget: float) -> str:
-    """Return the method that "auto" takes for one component."""
-    if len(problem.names) <= MAX_DYNAMIC_PROGRAMMING:
-        from .dynamic_programming import memory_needed
-
-        if memory_needed(len(problem.names), max(map(len, problem.masks))) <= memory_budget:
-            return "dynamic-programming"
-    return "integer-program" if find_spec("pyscipopt") else "local-search"
+def _check_bounded(method: str, limits: Limits) -> None:
+    if method not in BOUNDED_METHODS:
+        raise ValueError(
+            f"method={method!r} cannot keep {limits}: use method='auto', 'hill-climb' or 'tree', or remove the bound."
+        )
 
 
-def _method(name: str) -> Callable[[Problem, SearchResult, SearchState], SearchResult]:
-    # Imported here because importing numba and SCIP takes longer than most searches.
-    if name == "hill-climb":
-        return hill_climb
-    if name == "tree":
-        return best_forest
-    if name == "dynamic-programming":
-        from .dynamic_programming import solve
-    elif name == "integer-program":
-        from .integer_program import solve
+def _search(
+    problem: Problem, components: Sequence[Component], method: str, start: Sequence[int] | None, state: SearchState
+) -> list[int]:
+    """Return the best DAG found, as ranks."""
+    if method == "integer-program":
+        require("pyscipopt")
+    if start is not None:
+        state.start_from(start)
+    used = [solve_component(each.problem, number, method, state) for number, each in enumerate(components)]
+    state.method = " and ".join(dict.fromkeys(name for name in used if name)) or state.method
+    return settle_ties(problem, state.ranks())
+
+
+def _search_bounded(
+    problem: Problem,
+    limits: Limits,
+    method: str,
+    start: Sequence[int] | None,
+    state: SearchState,
+    budget: tuple[int, int | None],
+) -> tuple[list[int], list[int]]:
+    """Return the best DAG found within limits, as ranks, and its order of elimination."""
+    from .bounded import begin, settle_ties_within, solve
+    from .bounded_start import with_order
+
+    first = begin(problem, limits, start, state)
+    if method == "auto":
+        found = solve(problem, limits, first, state, budget)
     else:
-        from .orders import solve
-    return solve
+        solve_component(problem, 0, method, state, limits)
+        found = with_order(problem, limits, state.ranks()) or first
+    return settle_ties_within(problem, found)
 
 
 def _log(message: str) -> None:

@@ -13,6 +13,8 @@ compiled loop of `subset_kernel` above.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pmdc._support.arrays import Floats
@@ -47,21 +49,30 @@ def solve(problem: Problem, first: SearchResult, state: SearchState) -> SearchRe
     n_variables = len(problem.names)
     needed = memory_needed(n_variables, max(map(len, problem.masks)))
     state.check_memory(needed, f"dynamic programming over {n_variables} class variables")
-    if reason := state.stop(first.ranks, first.least_regret):
+    ranks, reason = best_dag(problem, lambda: state.stop(first.ranks, first.least_regret))
+    if ranks is None:
         return first._replace(status=reason)
+    return SearchResult(ranks, problem.total_regret(ranks), "optimal")
+
+
+def best_dag(problem: Problem, stop: Callable[[], str]) -> tuple[list[int] | None, str]:
+    """Return a best DAG and ""; None if `stop` returned a reason, the second value, or if there is no DAG."""
+    n_variables = len(problem.names)
+    if reason := stop():
+        return None, reason
     if n_variables <= NUMPY_LIMIT:
         total = least_totals(problem)
     else:
-        total, reason = _least_totals_in_blocks(problem, first, state)
-        if reason:
-            return first._replace(status=reason)
-    ranks = [-1] * n_variables
+        total, reason = _least_totals_in_blocks(problem, stop)
     subset = (1 << n_variables) - 1
+    if reason or total[subset] == np.inf:
+        return None, reason
+    ranks = [-1] * n_variables
     while subset:
         child, rank = _sink(problem, total, subset)
         ranks[child] = rank
         subset ^= 1 << child
-    return SearchResult(ranks, problem.total_regret(ranks), "optimal")
+    return ranks, ""
 
 
 def least_totals(problem: Problem) -> Floats:
@@ -88,8 +99,8 @@ def least_totals(problem: Problem) -> Floats:
     return total
 
 
-def _least_totals_in_blocks(problem: Problem, first: SearchResult, state: SearchState) -> tuple[Floats, str]:
-    """Compute the same totals by the compiled loop; the second value says which limit was reached, if any."""
+def _least_totals_in_blocks(problem: Problem, stop: Callable[[], str]) -> tuple[Floats, str]:
+    """Compute the same totals by the compiled loop; the second value says why `stop` ended it, if it did."""
     from .subset_kernel import fill_blocks
 
     n_variables = len(problem.names)
@@ -104,7 +115,7 @@ def _least_totals_in_blocks(problem: Problem, first: SearchResult, state: Search
     total[0] = 0.0
     stride, n_blocks = max(1, _STRIDE >> bits), total.size >> bits
     for block in range(0, n_blocks, stride):
-        if reason := state.stop(first.ranks, first.least_regret):
+        if reason := stop():
             return total, reason
         last = min(block + stride, n_blocks)
         fill_blocks(start, masks, regrets, possible, within, made_for, total, block, last)

@@ -66,12 +66,13 @@ _STATUS = {
     "optimal": "optimal",
     "timelimit": "time limit",
     "memlimit": "memory limit",
+    "nodelimit": "unproved",
     "userinterrupt": "interrupted",
 }
 
 
-def solve(problem: Problem, first: SearchResult, state: SearchState) -> SearchResult:
-    """Return a best DAG, or the best found when a limit ends the search.
+def solve(problem: Problem, first: SearchResult, state: SearchState, max_nodes: int = -1) -> SearchResult:
+    """Return a best DAG, or the best found when a limit ends the search; -1 is no limit on the nodes.
 
     It starts with a local search, which often finds a best DAG; the solver then proves it.
     """
@@ -80,6 +81,7 @@ def solve(problem: Problem, first: SearchResult, state: SearchState) -> SearchRe
         return first
     model = Model()
     try:
+        model.setParam("limits/nodes", max_nodes)
         return _solve(model, problem, first, state)
     finally:
         # The model and its handlers refer to each other; free() releases SCIP at once.

@@ -5,18 +5,23 @@ best DAG, best first. Each set has a *regret*: the difference between the best s
 A DAG of least total regret is a DAG of greatest score.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from .structure import show_set
+
+if TYPE_CHECKING:
+    from .limits import Limits
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,15 @@ class Problem:
     def total_score(self, ranks: Sequence[int]) -> float:
         """Return the score of the DAG with these parent sets."""
         return math.fsum(self.scores[child][rank] for child, rank in enumerate(ranks))
+
+    def select(self, kept: Sequence[Sequence[int]]) -> Problem:
+        """Return the problem with some of the parent sets of each class variable, given by their ranks."""
+        return Problem(
+            self.names,
+            masks=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.masks, kept, strict=True)),
+            scores=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.scores, kept, strict=True)),
+            regrets=tuple(tuple(row[rank] for rank in ranks) for row, ranks in zip(self.regrets, kept, strict=True)),
+        )
 
     def parents(self, ranks: Sequence[int]) -> dict[str, frozenset[str]]:
         """Return the DAG with these parent sets, by name."""
@@ -71,8 +85,9 @@ def build_problem(
     scores: Mapping[str, Mapping[frozenset[str], float]],
     required: Mapping[str, set[str]],
     forbidden: Mapping[str, set[str]],
+    limits: Limits,
 ) -> Problem:
-    """Drop parent sets that the edges exclude or that are dominated, and rank the rest."""
+    """Drop parent sets that edges or limits exclude or that are dominated, and rank the rest."""
     bit = {name: 1 << position for position, name in enumerate(scores)}
     masks, values = [], []
     for child, table in scores.items():
@@ -86,11 +101,20 @@ def build_problem(
             raise ValueError(
                 f"scores[{child!r}] has no parent set left: none of its {len(table)} sets with a score above -inf has "
                 f"all required parents {show_set(required[child])} and no forbidden parents "
-                f"{show_set(forbidden[child])}; add such a set, or change required_edges and forbidden_edges."
+                f"{show_set(forbidden[child] & frozenset().union(*table))}; add such a set, or change "
+                "required_edges, forbidden_edges and tiers."
             )
-        ranked = _undominated(allowed)
+        fitting = {mask: score for mask, score in allowed.items() if limits.fits(mask | bit[child])}
+        if not fitting:
+            smallest = limits.describe(min((mask | bit[child] for mask in allowed), key=limits.cells))
+            raise ValueError(
+                f"scores[{child!r}] has no parent set left within {limits}: with each of its {len(allowed)} allowed "
+                f"sets {child!r} forms a clique that is too large, the smallest one of {smallest}; add a smaller set, "
+                "such as frozenset(), or raise the bound."
+            )
+        ranked = _undominated(fitting)
         masks.append(tuple(ranked))
-        values.append(tuple(allowed[mask] for mask in ranked))
+        values.append(tuple(fitting[mask] for mask in ranked))
     regrets = tuple(tuple(row[0] - score for score in row) for row in values)
     return Problem(tuple(scores), tuple(masks), tuple(values), regrets)
 
@@ -185,7 +209,8 @@ def _without_supersets(ranks: Mapping[int, int]) -> dict[int, int]:
 def _undominated(scores: Mapping[int, float]) -> list[int]:
     """Return the sets that score more than each of their proper subsets, ranked.
 
-    This is exact: replacing a set by a subset removes edges, which cannot create a cycle.
+    This is exact: replacing a set by a subset removes edges, which cannot create a cycle, nor a larger clique: the
+    moral graph loses edges, and every order of elimination then has the same or smaller cliques.
     """
     preference = sorted(scores, key=lambda mask: (-scores[mask], mask.bit_count(), members(mask)))
 
@@ -267,10 +292,12 @@ def topological_order(masks: Sequence[int]) -> list[int] | None:
     return order
 
 
-def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
+def settle_ties(
+    problem: Problem, ranks: Sequence[int], allowed: Callable[[int, int], bool] = lambda child, mask: True
+) -> list[int]:
     """Replace parent sets by higher-ranked ones of the same score, as long as this creates no cycle.
 
-    So no method returns a larger set where a smaller one has the same score.
+    So no method returns a larger set where a smaller one has the same score. Only sets that are `allowed` are used.
     """
     settled = list(ranks)
     chosen = [problem.masks[child][rank] for child, rank in enumerate(settled)]
@@ -280,9 +307,10 @@ def settle_ties(problem: Problem, ranks: Sequence[int]) -> list[int]:
         for child, scores in enumerate(problem.scores):
             current = settled[child]
             for rank in range(scores.index(scores[current]), current):
-                trial = [*chosen[:child], problem.masks[child][rank], *chosen[child + 1 :]]
-                if topological_order(trial) is not None:
-                    settled[child], chosen[child] = rank, problem.masks[child][rank]
+                mask = problem.masks[child][rank]
+                trial = [*chosen[:child], mask, *chosen[child + 1 :]]
+                if allowed(child, mask) and topological_order(trial) is not None:
+                    settled[child], chosen[child] = rank, mask
                     changed = True
                     break
     return settled

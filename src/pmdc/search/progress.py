@@ -53,6 +53,11 @@ class SearchState:
             if component.problem.total_regret(ranks) < component.problem.total_regret(self._outcomes[number].ranks):
                 self._outcomes[number] = self._outcomes[number]._replace(ranks=ranks)
 
+    def begin(self, ranks: list[int], has_start: bool) -> None:
+        """Begin with this DAG instead of the greedy one; the class variables are one component."""
+        self.has_start = has_start
+        self._outcomes[0] = self._outcomes[0]._replace(ranks=ranks)
+
     def enter(self, number: int, method: str) -> SearchResult:
         """Go on to another component; return what is known of it."""
         self._current, self.method = number, method
@@ -81,14 +86,18 @@ class SearchState:
         """Store the best DAG and bound of the current component; return why the search must stop, or ""."""
         self._outcomes[self._current] = self._outcomes[self._current]._replace(ranks=ranks, least_regret=least_regret)
         self._call_back()
-        if self.interrupted:
-            return "interrupted"
-        if time.perf_counter() >= self.deadline:
-            return "time limit"
+        if reason := self.out_of_time():
+            return reason
         open_regret = self.components[self._current].problem.total_regret(ranks) - least_regret
         if self.gap > 0 and open_regret <= self._allowed_regret():
             return "gap limit"
         return ""
+
+    def out_of_time(self) -> str:
+        """Return "interrupted", "time limit" or ""."""
+        if self.interrupted:
+            return "interrupted"
+        return "time limit" if time.perf_counter() >= self.deadline else ""
 
     def _allowed_regret(self) -> float:
         """Return the current component's share of the allowed gap, in proportion to its class variables.
@@ -128,13 +137,17 @@ class SearchState:
                 found[child] = whole_ranks[rank]
         return found
 
-    def structure(self, ranks: Sequence[int], status: str) -> Structure:
+    def least_regret(self) -> float:
+        """Return a lower bound on the total regret of every DAG."""
+        return math.fsum(outcome.least_regret for outcome in self._outcomes)
+
+    def structure(self, ranks: Sequence[int], status: str, order: Sequence[int] | None = None) -> Structure:
         """Return a DAG with its score and what is proved about it."""
         score = self.problem.total_score(ranks)
         bound = score
         if status != "optimal":
             best_of_each = self.problem.total_score([0] * len(ranks))
-            bound = max(score, best_of_each - math.fsum(outcome.least_regret for outcome in self._outcomes))
+            bound = max(score, best_of_each - self.least_regret())
         return Structure(
             parents=self.problem.parents(ranks),
             score=score,
@@ -143,6 +156,7 @@ class SearchState:
             status=status,
             seconds=time.perf_counter() - self.started,
             method=self.method,
+            elimination_order=None if order is None else tuple(self.problem.names[position] for position in order),
         )
 
 

@@ -26,17 +26,20 @@ class Structure:
     score : float
         Sum of the local scores of the chosen parent sets.
     bound : float
-        Upper bound on the score of every DAG (for the integer program, up to its tolerance). Equal to `score` if
-        `status` is "optimal".
+        Upper bound on the score of every DAG within the limits (for the integer program, up to its tolerance). Equal
+        to `score` if `status` is "optimal".
     gap : float
         ``(bound - score) / max(1, abs(score))``; 0.0 if `status` is "optimal".
     status : str
-        "optimal" if no DAG has a greater score; otherwise why the search stopped: "gap limit" (the requested gap is
-        proved), "time limit", "memory limit", "interrupted", or "unproved" (an inexact method ended).
+        "optimal" if no DAG within the limits has a greater score; otherwise why the search stopped: "gap limit" (the
+        requested gap is proved), "time limit", "memory limit", "interrupted", or "unproved" (an inexact method ended).
     seconds : float
         Wall-clock time of the search.
     method : str
         The method that was used, never "auto"; joined by " and " if components were solved by different methods.
+    elimination_order : tuple of str or None
+        An order in which inference can eliminate the class variables with all cliques within `max_treewidth` and
+        `max_clique_cells`. None if there was no such bound, and in a callback.
     """
 
     parents: dict[str, frozenset[str]]
@@ -46,6 +49,7 @@ class Structure:
     status: str
     seconds: float
     method: str
+    elimination_order: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         """Return score, status, method and time in one line."""
@@ -171,8 +175,41 @@ def _parents_by_child(argument: str, edges: Any, names: Sequence[str]) -> dict[s
     return parents
 
 
-def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the parents of each class variable in the DAG to start from."""
+def check_tiers(names: Sequence[str], tiers: Any, required: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return for each class variable those of later tiers, which cannot be its parents."""
+    later: dict[str, set[str]] = {name: set() for name in names}
+    tier_of = {} if tiers is None else _tier_of_each(names, tiers)
+    for child, tier in tier_of.items():
+        later[child] = {name for name, other in tier_of.items() if other > tier}
+        if wrong := sorted(later[child] & required[child]):
+            raise ValueError(
+                f"required_edges has the edge ({wrong[0]!r}, {child!r}), but tiers put {child!r} before {wrong[0]!r}: "
+                "remove the edge or change tiers."
+            )
+    return later
+
+
+def _tier_of_each(names: Sequence[str], tiers: Any) -> dict[str, int]:
+    remedy = "give a list of lists of class variables, those that come first in the first list"
+    if isinstance(tiers, str | Mapping) or not isinstance(tiers, Iterable):
+        raise ValueError(f"tiers is {tiers!r}: {remedy}.")
+    known = set(names)
+    tier_of: dict[str, int] = {}
+    for number, tier in enumerate(tiers):
+        if isinstance(tier, str) or not isinstance(tier, Iterable):
+            raise ValueError(f"tiers[{number}] is {tier!r}: {remedy}.")
+        for name in tier:
+            if not isinstance(name, str) or name not in known:
+                raise ValueError(f"tiers[{number}] has {name!r}, which is not a class variable of scores: remove it.")
+            if tier_of.setdefault(name, number) != number:
+                raise ValueError(
+                    f"tiers[{number}] has {name!r}, which is in tiers[{tier_of[name]}], too: keep it in one of them."
+                )
+    return tier_of
+
+
+def check_start(start: Any, names: Mapping[str, Any], later: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    """Return the parents of each class variable in the DAG to start from; none may be of a later tier."""
     parents = start.parents if isinstance(start, Structure) else start
     if not isinstance(parents, Mapping):
         raise ValueError(f"start must be a Structure or a dict of parents, but its type is {type(start).__name__}.")
@@ -187,6 +224,11 @@ def check_start(start: Any, names: Mapping[str, Any]) -> dict[str, frozenset[str
         if unknown := sorted(checked[name] - names.keys(), key=str):
             raise ValueError(
                 f"start gives {name!r} the parent {unknown[0]!r}, which is not a class variable of scores."
+            )
+        if wrong := sorted(checked[name] & later[name]):
+            raise ValueError(
+                f"start gives {name!r} the parent {wrong[0]!r}, but tiers put {name!r} before {wrong[0]!r}: remove "
+                "the parent or change tiers."
             )
     return checked
 
