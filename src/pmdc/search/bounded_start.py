@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .chordal import find_order, moral_graph
+from .chordal import exact_order, greedy_order, moral_graph
 from .forest import forest_ranks
 from .limits import Limits
 from .problem import Problem, greedy_dag, members, ranks_within, topological_order, whole
+
+_EXACT_UP_TO = 26
 
 
 class Bounded(NamedTuple):
@@ -60,8 +62,14 @@ def chosen(problem: Problem, ranks: Sequence[int]) -> list[int]:
 
 
 def with_order(problem: Problem, limits: Limits, ranks: Sequence[int]) -> Bounded | None:
-    """Return a DAG with an order of elimination within the limits, or None if none is found."""
-    order, _ = find_order(moral_graph(chosen(problem, ranks)), limits)
+    """Return a DAG with an order of elimination within the limits, or None if none is found.
+
+    All orders are searched only if the class variables are few: the exact search takes minutes for a hundred.
+    """
+    graph = moral_graph(chosen(problem, ranks))
+    order = greedy_order(graph, limits)
+    if order is None and len(graph) <= _EXACT_UP_TO:
+        order, _ = exact_order(graph, limits)
     return None if order is None else Bounded(list(ranks), order)
 
 

@@ -26,8 +26,8 @@ from .progress import SearchState
 from .rebuilding import Bounds
 from .region_kernels import Network, Table, improve_region
 
-_SIZE = 40
-"""Most class variables in a region; at most 64, which fit into one word."""
+_SIZES = 40, 60
+"""Most class variables in a region, by turns; at most 64, which fit into one word."""
 _STEPS = 400
 """Changes that are tried in a region."""
 _HOT, _COLD = 0.2, 0.01
@@ -66,7 +66,7 @@ def search(
         if warmth == _HOT:  # a new round
             network.chosen[:] = table.start[:-1] + np.array(best[0])
             network.order[:] = best[1]
-        improve_region(table, network, _SIZE, _STEPS, warmth * least / len(first), seed)
+        improve_region(table, network, _SIZES[i % len(_SIZES)], _STEPS, warmth * least / len(first), seed)
         ranks = (network.chosen - table.start[:-1]).tolist()
         regret = problem.total_regret(ranks)
         if regret < least:
