@@ -30,8 +30,9 @@ _SIZES = 40, 60
 """Most class variables in a region, by turns; at most 64, which fit into one word."""
 _STEPS = 400
 """Changes that are tried in a region."""
-_HOT, _COLD = 0.2, 0.01
-"""First and last temperature of a round, in units of the mean regret of a class variable."""
+_HOT, _COLD = 0.05, 0.0025
+"""First and last temperature of a round, in units of the difference between the best and the worst parent set of a
+class variable, on average. (The regret of the best DAG as a unit would freeze problems in which it is small.)"""
 _PATIENCE, _MAX_ROUNDS = 2, 5
 """Without limits of time or iterations, the search ends after so many rounds without improvement, or in all."""
 
@@ -54,7 +55,7 @@ def search(
     network = Network(table.start[:-1] + np.array(first, dtype=np.int64), np.array(order, dtype=np.int64))
     seed = np.random.default_rng(random_state).integers(1, 2**63, size=1, dtype=np.uint64)
     best = list(first), list(order)
-    least = problem.total_regret(first)
+    least, unit = problem.total_regret(first), float(np.mean([regrets[-1] for regrets in problem.regrets]))
     improved = 0  # the last round that has
     for i, (round_, warmth) in enumerate(_rounds(len(first))):
         if reason := state.stop(best[0], least_regret):
@@ -66,7 +67,7 @@ def search(
         if warmth == _HOT:  # a new round
             network.chosen[:] = table.start[:-1] + np.array(best[0])
             network.order[:] = best[1]
-        improve_region(table, network, _SIZES[i % len(_SIZES)], _STEPS, warmth * least / len(first), seed)
+        improve_region(table, network, _SIZES[i % len(_SIZES)], _STEPS, warmth * unit, seed)
         ranks = (network.chosen - table.start[:-1]).tolist()
         regret = problem.total_regret(ranks)
         if regret < least:
