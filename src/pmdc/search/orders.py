@@ -14,15 +14,13 @@ The method finds good DAGs but proves nothing: the bound comes from elsewhere.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pmdc._support.arrays import Codes, Floats
+from pmdc._support.arrays import Codes, Floats, Words
 from pmdc._support.compiled import compiled
 
+from .bits import random_below
 from .problem import Problem, SearchResult, topological_order
 from .progress import SearchState
-
-Words = npt.NDArray[np.uint64]
 
 _WINDOW = 6
 """Number of neighbours that are put into their best order together."""
@@ -271,17 +269,6 @@ def _descend(words: Words, start: Codes, regrets: Floats, order: Codes, ranks: C
 
 
 @compiled()
-def _random(state: Words, below: int) -> int:
-    """Return the next number of a xorshift generator, which is the same on every machine."""
-    x = state[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    state[0] = x
-    return int(np.int64(x >> np.uint64(33)) % below)
-
-
-@compiled()
 def _restart(
     words: Words, start: Codes, regrets: Floats, order: Codes, ranks: Codes, state: Words, best: float, rounds: int
 ) -> float:
@@ -290,8 +277,8 @@ def _restart(
     trial, trial_ranks = order.copy(), ranks.copy()
     for _ in range(rounds):
         trial[:] = order
-        for _ in range(2 + _random(state, max(4, n // 4))):
-            _insert(trial, _random(state, n), _random(state, n))
+        for _ in range(2 + random_below(state, max(4, n // 4))):
+            _insert(trial, random_below(state, n), random_below(state, n))
         if _take(words, start, regrets, trial, trial_ranks) == np.inf:
             continue
         total = _descend(words, start, regrets, trial, trial_ranks)
