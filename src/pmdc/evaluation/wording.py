@@ -18,8 +18,8 @@ UNITS = {"joint_log_loss": " nats a row"}
 
 EACH_ITS_OWN = (
     "Each loss has its own prediction: for Hamming the most probable state of each class variable, for balanced (one "
-    "minus the mean recall of the states, so that rare ones count) the state that is most probable for its frequency "
-    "in training, for subset 0/1 the most probable outcome as a whole; the log-loss judges the probabilities "
+    "minus the mean recall of the states, so that rare ones count) the state that is most probable relative to its "
+    "frequency in training, for subset 0/1 the most probable outcome as a whole; the log-loss judges the probabilities "
     "themselves, in nats a row."
 )
 PAIRED_TEST = (
