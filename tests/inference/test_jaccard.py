@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pmdc
 from oracles import Enumeration
 from pmdc import BinaryRelevance, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
@@ -119,6 +120,27 @@ def test_many_class_variables():
     predicted = choice.codes[:, None].astype(bool)
     index = (drawn & predicted).sum(axis=2) / (drawn | predicted).sum(axis=2)
     np.testing.assert_allclose(choice.expected_loss, 1 - index.mean(axis=1), atol=0.005)
+
+
+def test_unlisted_outcomes_count():
+    """The expected loss of given predictions where part of the probability is spread over unlisted outcomes."""
+    rng = np.random.default_rng(2)
+    outcomes = [[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]
+    prob = rng.dirichlet(np.ones(4), size=5)
+    some = OutcomeDistribution(States([2] * 4), outcomes, np.log(prob[:, :3]), prob[:, 3])
+    truth = Enumeration([2] * 4, some.enumerate().log_p)
+    predicted = rng.integers(0, 2, (5, 4))
+    expected = truth.expected_losses(jaccard_loss)[np.arange(5), truth.index_of(predicted)]
+    np.testing.assert_allclose(resolve("jaccard").expected(some, predicted), expected, atol=1e-12)
+
+
+def test_a_saved_model_keeps_its_loss(tmp_path):
+    data = make_network(100, n_states=2, random_state=1)
+    model = BinaryRelevance(loss=JaccardLoss(positive="a", n_samples=50)).fit(data.X, data.Y)
+    pmdc.save(model, tmp_path / "model.pmdc")
+    copy = pmdc.load(tmp_path / "model.pmdc")
+    assert repr(copy.loss) == "JaccardLoss(positive='a', n_samples=50)"
+    np.testing.assert_array_equal(copy.predict(data.X), model.predict(data.X))
 
 
 def test_other_positive_states(monkeypatch):
