@@ -40,13 +40,14 @@ from pmdc.metrics import (
     subset_accuracy,
     subset_loss,
 )
+from pmdc.metrics.scorers import LabelScorer, Scorer
 from pmdc.table.classes import ClassTable
 
 DATA = make_network(160, n_class_variables=3, n_states=3, n_continuous=2, n_discrete=0, random_state=1)
 X, Y = DATA.X, DATA.Y
 LOSSES = [hamming_loss, subset_loss, sub_exact_loss]
-SCORERS = [getattr(metrics, name) for name in metrics.__all__ if name.startswith("neg_") or "accuracy" in name]
-SCORERS = [scorer for scorer in SCORERS if scorer is not accuracy_by_variable]
+SCORERS = [found for name in metrics.__all__ if isinstance(found := getattr(metrics, name), Scorer)]
+SCORERS = [scorer for scorer in SCORERS if not isinstance(scorer, LabelScorer)]  # these need binary class variables
 
 STATES = [["low", "high"], [0, 1, 2], [True, False], [1, "one", (1,)]]
 """States of four class variables: strings, integers, booleans, mixed."""

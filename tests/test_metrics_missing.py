@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from pmdc import GBNC, BinaryRelevance, ClassifierChain, metrics
 from pmdc.datasets import make_network
 from pmdc.evaluation.held_out import evaluate
-from pmdc.evaluation.verdict import RowLosses
+from pmdc.evaluation.verdict import RowLosses, with_balanced
 from pmdc.learners import NaiveBayes
 
 STATES = np.array(["a", "b", "c"], dtype=object)
@@ -165,8 +165,10 @@ def test_scores_follow(fitted):
 
 def test_evaluation_agrees_with_the_metrics(fitted):
     model, X, _, holey = fitted
-    held_out = evaluate(model, X, holey)
+    held_out = with_balanced(evaluate(model, X, holey), model.frequencies_)
     losses = RowLosses.of(held_out).means()
+    balanced = model.predict(X, loss="balanced")
+    assert losses.balanced_loss.value == pytest.approx(metrics.balanced_loss(holey, balanced))
     assert losses.hamming_loss.value == pytest.approx(metrics.hamming_loss(holey, model.predict(X)))
     pred = model.predict(X, loss="subset")
     assert losses.subset_loss.value == pytest.approx(metrics.subset_loss(holey, pred))

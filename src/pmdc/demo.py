@@ -28,7 +28,7 @@ _OTHERS: dict[str, tuple[MultiDimensionalClassifier, tuple[Decision, Decision]]]
     "classifier chain": (ClassifierChain(), ("greedy", "greedy")),
     "class powerset": (ClassPowerset(), ("hamming", "subset")),
 }
-_LOSSES = ("Hamming loss", "subset 0/1 loss", "joint log-loss")
+_LOSSES = {"hamming_loss": "Hamming loss", "subset_loss": "subset 0/1 loss", "joint_log_loss": "joint log-loss"}
 
 Progress = Callable[[str], AbstractContextManager[Any]]
 """Shows the progress of the work within its context, beginning with a phase of this name."""
@@ -84,8 +84,9 @@ def graph_text(model: GBNC) -> str:
 
 def comparison_table(losses: dict[str, Losses]) -> str:
     """Return the mean losses with their standard errors as text."""
-    lines = [f"  {'':<18}" + "".join(f"{name:>18}" for name in _LOSSES)]
-    for name, means in losses.items():
+    lines = [f"  {'':<18}" + "".join(f"{label:>18}" for label in _LOSSES.values())]
+    for name, found in losses.items():
+        means = (getattr(found, loss) for loss in _LOSSES)
         cells = (f"{mean.value:.3f}" + ("" if mean.error is None else f" ± {mean.error:.3f}") for mean in means)
         lines.append(f"  {name:<18}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join(lines)
@@ -95,8 +96,10 @@ def verdicts(model: RowLosses, others: dict[str, RowLosses]) -> str:
     """Return, for each other method and loss, whether GBNC is better."""
     lines = []
     for name, rows in others.items():
-        for place, (loss, difference) in enumerate(zip(_LOSSES, Differences.of(model, rows), strict=True)):
-            lines.append(f"  {name if place == 0 else '':<18}{loss:<18}{difference.words()}")
+        differences = Differences.of(model, rows)
+        for place, (loss, label) in enumerate(_LOSSES.items()):
+            words = getattr(differences, loss).words()
+            lines.append(f"  {name if place == 0 else '':<18}{label:<18}{words}")
     return "\n".join(lines)
 
 

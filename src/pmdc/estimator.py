@@ -132,8 +132,11 @@ class MultiDimensionalClassifier(PresentationMixin, CompletionMixin, ClassifierM
             rows = self._usable(self._read_training(X, y, sample_weight, cell_weight))
             refuse_unknown(self.class_table_.names, rows.classes)
             self.n_rows_used_ = len(rows)
-            self._learn(rows, started)
             self.frequencies_ = Frequencies.of(rows.classes, rows.class_sizes, rows.weights)
+            self.class_table_.frequencies = self.frequencies_
+            if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
+                resolve(self.loss).check(self.class_table_)
+            self._learn(rows, started)
             return self
         except BaseException:  # a failed fit leaves the classifier unchanged
             self.__dict__.clear()
@@ -157,8 +160,6 @@ class MultiDimensionalClassifier(PresentationMixin, CompletionMixin, ClassifierM
         missing: Literal["raise", "mark"] = "mark" if self._learns_from_gaps() else "raise"
         self.class_table_, codes, possible = ClassTable.fit_weak(y, owner, kept, missing)
         warn_misspelt(self.class_table_, codes[kept])
-        if not (isinstance(self.loss, str) and self.loss in self._own_decisions):
-            resolve(self.loss).check(self.class_table_)
         self.feature_table_ = FeatureTable.fit(columns, self.discrete_features, weights)
         keep_names_apart(self.feature_table_, hasattr(self, "feature_names_in_"), self.class_table_)
         self.classes_ = (

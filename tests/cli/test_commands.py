@@ -52,6 +52,21 @@ def test_the_test_is_that_of_the_metrics(pmdc, tmp_path):
     assert pmdc("fit", "table.csv", *FIT, "-o", "m.skops", "--test-size", "1", "--force").code == 2
 
 
+def test_predictions_for_the_balanced_loss(pmdc, folder, tmp_path):
+    model = library.load(folder / "model.skops")
+    table = pd.read_csv(folder / "new.csv", dtype={"site": str})
+    predict = ["predict", "--loss", "balanced"]
+    assert pmdc(*predict, folder / "model.skops", folder / "new.csv", "-o", "out.csv", "--force").code == 0
+    expected = model.predict(table[["age", "income", "site", "colour"]], loss="balanced")
+    written = pd.read_csv("out.csv")[list(expected)]
+    assert written.to_numpy(dtype=str).tolist() == expected.to_numpy(dtype=str).tolist()
+    del model.frequencies_  # as in files of early versions
+    library.save(model, tmp_path / "old.skops")
+    done = pmdc(*predict, tmp_path / "old.skops", folder / "new.csv")
+    assert done.code == 2
+    assert "loss='balanced' needs the frequencies of the states in the training rows" in " ".join(done.err.split())
+
+
 def test_evaluate_agrees_with_the_metrics(pmdc, folder):
     told = json.loads(pmdc("evaluate", folder / "model.skops", folder / "new.csv", "--json").out)
     model = library.load(folder / "model.skops")
@@ -61,6 +76,10 @@ def test_evaluate_agrees_with_the_metrics(pmdc, folder):
     subset = metrics.subset_loss(Y, model.predict(X, loss="subset"))
     assert told["model"]["subset_loss"]["mean"] == pytest.approx(subset)
     assert told["model"]["subset_loss"]["standard_error"] == pytest.approx(np.sqrt(subset * (1 - subset) / 29))
+    balanced = model.predict(X, loss="balanced")
+    assert told["model"]["balanced_loss"]["mean"] == pytest.approx(metrics.balanced_loss(Y, balanced))
+    rare = metrics.balanced_accuracy_by_variable(Y, balanced)
+    assert {name: own["balanced_accuracy"] for name, own in told["class_variables"].items()} == pytest.approx(rare)
     joint = model.predict_joint(X)
     assert told["model"]["joint_log_loss"]["mean"] == pytest.approx(metrics.joint_log_loss(Y, joint))
     assert told["joint_calibration_error"] == pytest.approx(metrics.joint_calibration_error(Y, joint))

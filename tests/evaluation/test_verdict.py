@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pmdc.evaluation.held_out import HeldOut
-from pmdc.evaluation.verdict import Difference, RowLosses, from_marginals, most_frequent
+from pmdc.evaluation.verdict import Difference, RowLosses, from_marginals, most_frequent, with_balanced
 from pmdc.table.frequencies import Frequencies
 
 
@@ -57,6 +57,23 @@ def test_a_constant_prediction_is_never_a_state_that_the_model_does_not_know():
     losses = RowLosses.of(constant).means()
     assert losses.subset_loss.value == pytest.approx(2 / 3)
     assert losses.joint_log_loss.value == np.inf
+
+
+def test_a_constant_prediction_has_a_balanced_accuracy_of_one_divided_by_the_number_of_states():
+    truth = np.array([[0, 0]] * 8 + [[1, 1], [0, 2]])
+    held_out = HeldOut(["a", "b"], truth, {}, {}, None, None)
+    constant = most_frequent(held_out, Frequencies.of(truth, (2, 3)), smoothing=1.0)
+    assert constant.wrong("hamming").mean() == pytest.approx(0.15)
+    assert RowLosses.of(constant).balanced_loss.mean() == pytest.approx(1 - (1 / 2 + 1 / 3) / 2)
+
+
+def test_predictions_for_the_balanced_loss_are_relative_to_the_frequencies():
+    truth = np.array([[0], [0], [0], [1]])
+    held_out = HeldOut(["a"], truth, {"hamming": np.zeros_like(truth)}, {}, np.zeros(4), [np.array([[0.7, 0.3]] * 4)])
+    found = with_balanced(held_out, Frequencies.of(truth, (2,)))
+    assert found.predicted["balanced"].ravel().tolist() == [1, 1, 1, 1]
+    assert from_marginals(found).predicted["balanced"].ravel().tolist() == [1, 1, 1, 1]
+    assert RowLosses.of(found, ("hamming", "hamming")).balanced_loss.tolist() == pytest.approx([2 / 3] * 3 + [0.0])
 
 
 def test_frequencies_count_weights():

@@ -316,7 +316,7 @@ def test_a_loss_object_of_the_model_is_offered_first(survey):
 
 def test_losses_that_do_not_fit_are_not_offered(interface):
     names = [own["name"] for own in interface.schema["losses"]]
-    assert names == ["hamming", "subset", "sub-exact"]
+    assert names == ["hamming", "subset", "sub-exact", "balanced"]
     assert "f1_macro" in refused(interface, "/predict", rows=rows(interface, 0), loss="f1_macro").message
 
 

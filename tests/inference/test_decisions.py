@@ -11,7 +11,7 @@ from pmdc import GBNC, ChainEnsemble, ClassifierChain, ClassPowerset
 from pmdc.datasets import make_network
 from pmdc.decisions import BlockLoss, CostLoss, CustomLoss, FMeasure, decide, losses
 from pmdc.decisions.decide import choose, resolve
-from pmdc.decisions.f_measure import _nodes
+from pmdc.decisions.f_measure import quadrature
 from pmdc.decisions.losses import Loss
 from pmdc.inference import JointDistribution, OutcomeDistribution
 from problems import States, long_networks, networks, random_parents, random_tables
@@ -255,7 +255,7 @@ def test_fewer_nodes_are_as_good_as_all():
     rng = np.random.default_rng(0)
     n = 3000
     p = np.sort(rng.beta(0.5, 2, size=n))[::-1]
-    assert len(_nodes(n)[0]) < n
+    assert len(quadrature(n)[0]) < n
     distribution = JointDistribution(States([2]), [()], [np.log(np.column_stack([1 - p, p]))])
     choice = choose(distribution, "f1_macro")
     size = int(choice.codes.sum())

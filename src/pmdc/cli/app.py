@@ -343,7 +343,8 @@ def predict(
         typer.Option(
             metavar="NAME",
             help="Loss to minimise: hamming (the share of wrong class variables; the default), subset (whether any is "
-            "wrong), sub-exact, f1_samples, f1_macro or f1_micro. Each loss has its own prediction: choose the loss "
+            "wrong), sub-exact, balanced (rare states count as much as frequent ones), or, for class variables with "
+            "two states, f1_samples, f1_macro, f1_micro or jaccard. Each loss has its own prediction: choose the loss "
             "that matters to you.",
         ),
     ] = None,

@@ -20,7 +20,7 @@ from pmdc.evaluation.wording import (
 
 
 def show_losses(screen: Screen, report: LossReport) -> None:
-    """Show the three losses of the model beside those of simpler predictions, and the verdict."""
+    """Show the losses of the model beside those of simpler predictions, and the verdict."""
     numbers = ("model", "most frequent", "independent")
     table = make_table("loss", *numbers, right=numbers)
     others = report.most_frequent.losses, report.independent.losses
@@ -49,13 +49,14 @@ def _show_verdict(screen: Screen, report: LossReport) -> None:
 
 def show_variables(screen: Screen, report: LossReport) -> None:
     """Show accuracy and log-loss of each class variable."""
-    numbers = ("accuracy", "most frequent", "log-loss")
+    numbers = ("accuracy", "most frequent", "balanced", "log-loss")
     table = make_table("class variable", *numbers, right=numbers)
     for name, losses in report.class_variables.items():
         table.add_row(
             escape(name),
             mean_words(losses.accuracy),
             f"{losses.most_frequent_accuracy:.3f}",
+            f"{losses.balanced_accuracy:.3f}",
             mean_words(losses.log_loss),
         )
     screen.out.print(table)

@@ -1,8 +1,8 @@
 """Bayes-optimal decisions: the prediction of least expected loss (Section 4 of the paper).
 
 The model is not trained for a loss: all decisions use the same joint distribution. `losses.py` has the losses that
-decompose over class variables or blocks of them, `f_measure.py` the F-measures, and `outcome_search.py` the losses that
-need a search over outcomes.
+decompose over class variables or blocks of them, `f_measure.py` the F-measures, `jaccard.py` the Jaccard index, and
+`outcome_search.py` the losses that need a search over outcomes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from pmdc._support.arrays import Floats
 from pmdc._support.checks import check_choice
 from pmdc.decisions.f_measure import FMeasure
-from pmdc.decisions.losses import BlockLoss, Choice, CostLoss, HammingLoss, Loss, SubsetLoss
+from pmdc.decisions.jaccard import JaccardLoss
+from pmdc.decisions.losses import BalancedLoss, BlockLoss, Choice, CostLoss, HammingLoss, Loss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.inference.base import BaseDistribution
 
@@ -27,9 +28,11 @@ LOSSES: dict[str, Callable[[], Loss]] = {
     "hamming": HammingLoss,
     "subset": SubsetLoss,
     "sub-exact": SubExactLoss,
+    "balanced": BalancedLoss,
     "f1_samples": lambda: FMeasure("samples"),
     "f1_macro": lambda: FMeasure("macro"),
     "f1_micro": lambda: FMeasure("micro"),
+    "jaccard": JaccardLoss,
 }
 """Losses by name."""
 
@@ -40,6 +43,7 @@ __all__ = [
     "CustomLoss",
     "Decision",
     "FMeasure",
+    "JaccardLoss",
     "Loss",
     "LossLike",
     "choose",
@@ -91,9 +95,13 @@ def decide(distribution: BaseDistribution, loss: LossLike, random_state: Any = 0
 
         - "hamming": the share of wrong class variables; "subset": whether any class variable is wrong. `BlockLoss` is
           in between: blocks of class variables, each wrong if any member is wrong.
+        - "balanced": the mean of the wrong class variables, each weighted by the inverse frequency of its true state in
+          the training rows, so that rare states count as much as frequent ones. The distribution must come from a
+          fitted classifier.
         - `CostLoss`: costs for each class variable, given by weights, cost matrices or distances of ordered states.
         - "sub-exact": whether more than one class variable is wrong.
         - "f1_samples", "f1_macro", "f1_micro" or `FMeasure`: one minus an F-measure, for binary class variables.
+        - "jaccard" or `JaccardLoss`: one minus the Jaccard index of each row, for binary class variables.
         - a function ``loss(y_true, y_pred)`` of two outcomes, see `CustomLoss`.
     random_state : int, RandomState instance or None
         Used by losses whose expectation is estimated from draws.

@@ -37,6 +37,31 @@ _BATCH_TERMS = 2**20
 """Largest number of terms held at once for other averages."""
 
 
+def positive_codes(class_table: ClassTable, positive: Any, what: str) -> Codes:
+    """Return the code of the positive state of each class variable: `positive`, by default the second state."""
+    names, states = class_table.names, class_table.states
+    for name, known in zip(names, states, strict=True):
+        if len(known) != 2:
+            listed = ", ".join(map(str, known[:5])) + (", ..." if len(known) > 5 else "")
+            raise ValueError(
+                f"{what} needs binary class variables; {name!r} has {len(known)} states ({listed}): choose another "
+                "loss, such as 'hamming'."
+            )
+    if positive is None:
+        return np.ones(len(names), dtype=np.int64)
+    each = list(positive) if isinstance(positive, (list, np.ndarray)) else [positive] * len(names)
+    if len(each) != len(names):
+        raise ValueError(
+            f"positive={positive!r} must be one state, or one for each of the {len(names)} class variables."
+        )
+    codes = []
+    for name, known, state in zip(names, states, each, strict=True):
+        if state not in known.tolist():
+            raise ValueError(f"positive={state!r} is not a state of {name!r}; its states are {known.tolist()}.")
+        codes.append(known.tolist().index(state))
+    return np.array(codes)
+
+
 class FMeasure(Loss):
     """One minus an F-measure of binary class variables.
 
@@ -72,35 +97,10 @@ class FMeasure(Loss):
 
     def check(self, class_table: ClassTable) -> None:
         check_choice("average", self.average, ("samples", "macro", "micro"))
-        self.positives(class_table)
-
-    def positives(self, class_table: ClassTable) -> Codes:
-        """Return the code of the positive state of each class variable."""
-        names, states = class_table.names, class_table.states
-        for name, known in zip(names, states, strict=True):
-            if len(known) != 2:
-                listed = ", ".join(map(str, known[:5])) + (", ..." if len(known) > 5 else "")
-                raise ValueError(
-                    f"An F-measure needs binary class variables; {name!r} has {len(known)} states ({listed}): choose "
-                    "another loss, such as 'hamming'."
-                )
-        if self.positive is None:
-            return np.ones(len(names), dtype=np.int64)
-        several = isinstance(self.positive, (list, np.ndarray))
-        positive = list(self.positive) if several else [self.positive] * len(names)
-        if len(positive) != len(names):
-            raise ValueError(
-                f"positive={self.positive!r} must be one state, or one for each of the {len(names)} class variables."
-            )
-        codes = []
-        for name, known, state in zip(names, states, positive, strict=True):
-            if state not in known.tolist():
-                raise ValueError(f"positive={state!r} is not a state of {name!r}; its states are {known.tolist()}.")
-            codes.append(known.tolist().index(state))
-        return np.array(codes)
+        positive_codes(class_table, self.positive, "An F-measure")
 
     def choose(self, distribution: BaseDistribution, random: np.random.RandomState) -> Choice:
-        positive = self.positives(distribution.class_table)
+        positive = positive_codes(distribution.class_table, self.positive, "An F-measure")
         if not len(distribution):
             return Choice.exact(np.empty((0, len(positive)), dtype=np.int64), np.empty(0))
         decide = {"samples": _by_row, "macro": _by_variable, "micro": _by_label}[self.average]
@@ -111,23 +111,23 @@ class FMeasure(Loss):
 
     def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
         """Return one minus the F-measure of each row."""
-        positive = self.positives(distribution.class_table)
+        positive = positive_codes(distribution.class_table, self.positive, "An F-measure")
         hits = ((true == positive) & (predicted == positive)).sum(axis=1)
         labels = (true == positive).sum(axis=1) + (predicted == positive).sum(axis=1)
         return 1 - np.divide(2.0 * hits, labels, out=np.ones(len(labels)), where=labels > 0)
 
     def expected(self, distribution: BaseDistribution, predicted: Codes) -> Floats:
         """Return one minus the expected F-measure of each row, by the formula at the top of this module."""
-        positive = self.positives(distribution.class_table)
+        positive = positive_codes(distribution.class_table, self.positive, "An F-measure")
         chosen = predicted == positive
         size, value = chosen.sum(axis=1), np.zeros(len(distribution))
-        for t, weight in zip(*_nodes(len(positive)), strict=True):
+        for t, weight in zip(*quadrature(len(positive)), strict=True):
             log_total, shares = _generating(distribution, positive, t)
             value += 2 * weight * np.exp(log_total + (size - 1) * np.log(t)) * (shares * chosen).sum(axis=1)
-        return 1 - np.where(size > 0, value, np.exp(_log_none(distribution, positive)))
+        return 1 - np.where(size > 0, value, np.exp(log_prob_none(distribution, positive)))
 
 
-def _nodes(n_labels: int) -> tuple[Floats, Floats]:
+def quadrature(n_labels: int) -> tuple[Floats, Floats]:
     """Return nodes and weights on (0, 1), enough for the quadrature to be exact up to rounding."""
     count = min(n_labels, 64 + 8 * int(np.sqrt(2 * n_labels)))
     nodes, weights = roots_legendre(max(count, 1))
@@ -142,7 +142,7 @@ def _generating(distribution: BaseDistribution, positive: Codes, t: float) -> tu
     return log_total, shares
 
 
-def _log_none(distribution: BaseDistribution, positive: Codes) -> Floats:
+def log_prob_none(distribution: BaseDistribution, positive: Codes) -> Floats:
     """Return the log probability that no state of a row is positive."""
     return distribution.log_prob_codes(np.tile(1 - positive, (len(distribution), 1)))
 
@@ -161,13 +161,13 @@ def _rows_of_batch(distribution: BaseDistribution, positive: Codes) -> tuple[Any
     n_rows, n_variables = len(distribution), len(positive)
     sizes = np.arange(1, n_variables + 1)
     terms = np.zeros((n_variables, n_rows, n_variables))  # size of the prediction, row, class variable
-    for t, weight in zip(*_nodes(n_variables), strict=True):
+    for t, weight in zip(*quadrature(n_variables), strict=True):
         log_total, shares = _generating(distribution, positive, t)
         terms += weight * np.exp(log_total + (sizes[:, None] - 1) * np.log(t))[:, :, None] * shares
     order = np.argsort(-terms, axis=2, kind="stable")
     best_first = np.take_along_axis(terms, order, axis=2)
     values = 2 * np.cumsum(best_first, axis=2)[sizes - 1, :, sizes - 1]
-    values = np.vstack([np.exp(_log_none(distribution, positive)), values])
+    values = np.vstack([np.exp(log_prob_none(distribution, positive)), values])
     size = values.argmax(axis=0)
     predicted = np.zeros((n_rows, n_variables), dtype=bool)
     for row in np.flatnonzero(size):
@@ -180,7 +180,7 @@ def _by_variable(distribution: BaseDistribution, positive: Codes) -> tuple[Any, 
     n_rows = len(distribution)
     predicted = np.zeros((n_rows, len(positive)), dtype=bool)
     total = 0.0
-    nodes, weights = _nodes(n_rows)
+    nodes, weights = quadrature(n_rows)
     for k, marginal in enumerate(distribution.marginals()):
         p = marginal[:, positive[k]]
         order = np.argsort(-p, kind="stable")
@@ -202,7 +202,7 @@ def _by_label(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Flo
     """Decide for all labels of the batch together."""
     n_rows, n_variables = len(distribution), len(positive)
     n_labels = n_rows * n_variables
-    nodes, weights = _nodes(n_labels)
+    nodes, weights = quadrature(n_labels)
     if n_labels * len(nodes) > _MAX_TERMS:
         raise ValueError(
             f"The micro-averaged F-measure decides all {n_rows} rows together, which needs "
@@ -233,7 +233,7 @@ def _by_label(distribution: BaseDistribution, positive: Codes) -> tuple[Any, Flo
         if step == 1:
             break
         lowest, highest, step = max(1, best - 2 * step), min(n_labels, best + 2 * step), max(1, step // 16)
-    none = float(np.exp(_log_none(distribution, positive).sum()))
+    none = float(np.exp(log_prob_none(distribution, positive).sum()))
     predicted = np.zeros(n_labels, dtype=bool)
     if found.max() > none:
         terms = shares @ (weights * np.exp(log_total + (best - 1) * np.log(nodes)))

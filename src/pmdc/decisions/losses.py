@@ -213,6 +213,47 @@ def _cost_matrix(name: Any, cost: Any, size: int) -> Floats:
     return matrix
 
 
+class BalancedLoss(CostLoss):
+    """The mean of the wrong class variables, weighted by the inverse frequencies of their true states in training.
+
+    A wrong class variable costs ``N / (r n_s)``, where its true state s has n_s of the N training rows and r is the
+    number of states with training rows. So the mean loss over the training rows is one minus the balanced accuracy
+    (the mean recall of the states), averaged over class variables, and the best prediction is the state with the
+    greatest ratio of probability to frequency. The loss of a row exceeds one if its true states are rare.
+
+    A declared state without training rows has no recall, so it costs nothing to miss and is predicted only if it is
+    known. If no state of a class variable is known in training, each mistake costs one, as in the Hamming loss.
+    """
+
+    def __init__(self) -> None:
+        """The frequencies are those of the class table (`pmdc.table.frequencies.Frequencies`)."""
+
+    def matrices(self, class_table: ClassTable) -> list[Floats]:
+        """Return the cost matrix of each class variable, divided by the number of class variables."""
+        frequencies = getattr(class_table, "frequencies", None)
+        if frequencies is None:
+            raise ValueError(
+                "loss='balanced' needs the frequencies of the states in the training rows, and these class variables "
+                "have none: use predict_joint of a fitted classifier (fit it again if it was saved by an early "
+                "version), or give a CostLoss with your own costs, such as 1 / frequency of the true state."
+            )
+        weights = [balanced_weights(counts) for counts in frequencies.counts]
+        return [np.where(np.eye(len(own)) > 0, 0.0, own[:, None]) / len(weights) for own in weights]
+
+    def values(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return self.by_variable(distribution, true, predicted).mean(axis=1)
+
+    def by_variable(self, distribution: BaseDistribution, true: Codes, predicted: Codes) -> Floats:
+        return true.shape[1] * super().by_variable(distribution, true, predicted)
+
+
+def balanced_weights(counts: Floats) -> Floats:
+    """Return the cost of missing each state of a class variable: its inverse frequency, divided by their number."""
+    if not counts.any():
+        return np.ones(len(counts))
+    return np.divide(counts.sum() / np.count_nonzero(counts), counts, out=np.zeros(len(counts)), where=counts > 0)
+
+
 class BlockLoss(Loss):
     """The share of wrong blocks of class variables; a block is wrong if any of its members is wrong.
 

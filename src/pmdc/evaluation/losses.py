@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pmdc.evaluation.held_out import HeldOut, evaluate
-from pmdc.evaluation.verdict import Differences, Losses, Mean, RowLosses, from_marginals, most_frequent
+from pmdc.evaluation.verdict import Differences, Losses, Mean, RowLosses, from_marginals, most_frequent, with_balanced
+from pmdc.metrics import balanced_loss
 from pmdc.table.frequencies import Frequencies
 
 TRAINING_ROWS, THIS_TABLE = "training rows", "this table"
@@ -14,10 +16,15 @@ NO_ARCS, ITS_MARGINALS, NO_DEPENDENCE = "fitted without arcs", "product of its m
 
 
 class VariableLosses(NamedTuple):
-    """Accuracy and log-loss of one class variable."""
+    """Accuracy and log-loss of one class variable.
+
+    The balanced accuracy is that of the predictions for the balanced loss; a constant prediction has one divided by the
+    number of states. NaN if no state is known.
+    """
 
     accuracy: Mean
     most_frequent_accuracy: float
+    balanced_accuracy: float
     log_loss: Mean
 
 
@@ -73,6 +80,7 @@ class LossReport:
                 name: {
                     "accuracy": losses.accuracy.as_json(),
                     "most_frequent_accuracy": losses.most_frequent_accuracy,
+                    "balanced_accuracy": losses.balanced_accuracy,
                     "log_loss": losses.log_loss.as_json(),
                 }
                 for name, losses in self.class_variables.items()
@@ -95,23 +103,25 @@ def report_losses(model: Any, X: Any, Y: Any, independent: Any = None, held_out:
         What `evaluate(model, X, Y)` returned, if it is known already.
     """
     held_out = evaluate(model, X, Y) if held_out is None else held_out
-    rows = RowLosses.of(held_out)
     frequencies = getattr(model, "frequencies_", None)
     source, smoothing = (TRAINING_ROWS, 1.0) if frequencies is not None else (THIS_TABLE, 0.0)
     if frequencies is None:
         frequencies = Frequencies.of(held_out.truth, model.class_table_.sizes)
+    held_out = with_balanced(held_out, frequencies)
+    rows = RowLosses.of(held_out)
     constant = most_frequent(held_out, frequencies, smoothing)
     if not has_class_arcs(model):
         alone = Rival.of(rows, held_out, NO_DEPENDENCE)
     elif independent is None:
         alone = Rival.of(rows, from_marginals(held_out), ITS_MARGINALS)
     else:
-        alone = Rival.of(rows, evaluate(independent, X, Y), NO_ARCS)
+        alone = Rival.of(rows, with_balanced(evaluate(independent, X, Y), frequencies), NO_ARCS)
     log_losses, known = held_out.log_losses(), held_out.known
     variables = {
         name: VariableLosses(
             Mean.of(~held_out.wrong("hamming")[known[:, k], k]),
             float((~constant.wrong("hamming")[known[:, k], k]).mean()),
+            _balanced_accuracy(held_out, k),
             Mean.of(log_losses[known[:, k], k]),
         )
         for k, name in enumerate(held_out.names)
@@ -127,6 +137,13 @@ def report_losses(model: Any, X: Any, Y: Any, independent: Any = None, held_out:
         int(known.all(axis=1).sum()),
         {name: int(gone) for name, gone in zip(held_out.names, (~known).sum(axis=0), strict=True) if gone},
     )
+
+
+def _balanced_accuracy(held_out: HeldOut, k: int) -> float:
+    rows = held_out.known[:, k]
+    if not rows.any():
+        return math.nan
+    return 1 - balanced_loss(held_out.truth[rows, k], held_out.predicted["balanced"][rows, k])
 
 
 def has_class_arcs(model: Any) -> bool:

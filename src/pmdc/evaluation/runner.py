@@ -230,8 +230,10 @@ def measure(classifier: Any, decision: str | None, X: Any, Y: Any) -> tuple[dict
         "predict_seconds": seconds,
     }
     accuracy = (~held_out.wrong(decision)).mean(axis=0).tolist()
+    balanced = metrics.balanced_accuracy_by_variable(truth, predicted)
     details: dict[str, Any] = {
         "accuracy": dict(zip(held_out.names, accuracy, strict=True)),
+        "balanced_accuracy": dict(zip(held_out.names, balanced.values(), strict=True)),
         "n_variables": truth.shape[1],
         "n_rows": truth.shape[0],
     }

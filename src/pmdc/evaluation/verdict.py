@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from pmdc._support.arrays import Codes, Floats
+from pmdc.decisions.losses import balanced_weights
 from pmdc.evaluation.held_out import Decision, HeldOut
 from pmdc.table.frequencies import Frequencies
 
@@ -42,37 +44,59 @@ class Mean(NamedTuple):
 
 
 class RowLosses(NamedTuple):
-    """The three losses of each row.
+    """The losses of each row.
 
-    With missing cells, the Hamming loss and the joint log-loss have the rows with a known cell, the subset loss those
-    that are completely known. The Hamming loss of a row is then the number of its mistakes, divided by the mean number
-    of known cells, so that its mean is that over all known cells.
+    With missing cells, the Hamming loss, the balanced loss and the joint log-loss have the rows with a known cell, the
+    subset loss those that are completely known. The Hamming loss of a row is then the number of its mistakes, divided
+    by the mean number of known cells, so that its mean is that over all known cells.
+
+    In the balanced loss a mistake is weighted by the inverse frequency of the true state in these rows, so that the
+    mean over rows is `pmdc.metrics.balanced_loss`. All states that the model does not know count as one.
     """
 
     hamming_loss: Floats
+    balanced_loss: Floats
     subset_loss: Floats
     joint_log_loss: Floats
 
     @classmethod
     def of(cls, held_out: HeldOut, decisions: tuple[Decision, Decision] = ("hamming", "subset")) -> RowLosses:
-        """Return the losses of these predictions for the Hamming and for the subset 0/1 loss, and of the model."""
+        """Return the losses of these predictions for the Hamming and for the subset 0/1 loss, and of the model.
+
+        The balanced loss is that of the predictions for it (`with_balanced`), if there are any, otherwise of those for
+        the Hamming loss.
+        """
         assert held_out.log_prob is not None
         hamming, subset = (held_out.wrong(decision) for decision in decisions)
+        balanced = _balanced(held_out, "balanced" if "balanced" in held_out.predicted else decisions[0])
         known = held_out.known
         if known.all():
-            return cls(hamming.mean(axis=1), subset.any(axis=1).astype(float), -held_out.log_prob)
+            return cls(hamming.mean(axis=1), balanced, subset.any(axis=1).astype(float), -held_out.log_prob)
         some, complete = known.any(axis=1), known.all(axis=1)
         mistakes = hamming[some].sum(axis=1) / (known.sum() / some.sum())
-        return cls(mistakes, subset[complete].any(axis=1).astype(float), -held_out.log_prob[some])
+        return cls(mistakes, balanced, subset[complete].any(axis=1).astype(float), -held_out.log_prob[some])
 
     def means(self) -> Losses:
         return Losses(*map(Mean.of, self))
 
 
+def _balanced(held_out: HeldOut, decision: Decision) -> Floats:
+    """Return the balanced loss of the rows with a known cell."""
+    known, wrong = held_out.known, held_out.wrong(decision)
+    some = known.any(axis=1)
+    total = np.zeros(len(known))
+    for k in np.flatnonzero(known.any(axis=0)):
+        rows = known[:, k]
+        _, places, counts = np.unique(held_out.truth[rows, k], return_inverse=True, return_counts=True)
+        total[rows] += wrong[rows, k] / (len(counts) * counts[places.ravel()])
+    return total[some] * some.sum() / max(1, known.any(axis=0).sum())
+
+
 class Losses(NamedTuple):
-    """The means of the three losses."""
+    """The means of the losses."""
 
     hamming_loss: Mean
+    balanced_loss: Mean
     subset_loss: Mean
     joint_log_loss: Mean
 
@@ -146,9 +170,10 @@ class Difference(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """The differences in the three losses."""
+    """The differences in the losses."""
 
     hamming_loss: Difference
+    balanced_loss: Difference
     subset_loss: Difference
     joint_log_loss: Difference
 
@@ -166,7 +191,8 @@ class Differences(NamedTuple):
 def most_frequent(held_out: HeldOut, frequencies: Frequencies, smoothing: float) -> HeldOut:
     """Return what `held_out` would be for a constant prediction.
 
-    It is the most frequent state of each class variable for the Hamming loss, the most frequent outcome for the subset
+    It is the most frequent state of each class variable for the Hamming and the balanced loss (for which all constant
+    predictions are alike), the most frequent outcome for the subset
     0/1 loss, and the product of the frequencies for the log-loss.
 
     Parameters
@@ -191,8 +217,22 @@ def most_frequent(held_out: HeldOut, frequencies: Frequencies, smoothing: float)
 def from_marginals(held_out: HeldOut) -> HeldOut:
     """Return what `held_out` would be for the product of its marginals: class variables independent given x."""
     states = held_out.predicted["hamming"]
-    both: dict[Decision, Codes] = {"hamming": states, "subset": states}
-    return _independent(HeldOut(held_out.names, held_out.truth, both, {}, None, held_out.marginals))
+    predicted: dict[Decision, Codes] = {**held_out.predicted, "hamming": states, "subset": states}
+    return _independent(HeldOut(held_out.names, held_out.truth, predicted, {}, None, held_out.marginals))
+
+
+def with_balanced(held_out: HeldOut, frequencies: Frequencies) -> HeldOut:
+    """Return the same with the predictions for the balanced loss, which follow from the marginals.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+    frequencies : Frequencies
+        Of the training rows, or of the rows themselves.
+    """
+    pairs = zip(held_out.marginals or [], frequencies.counts, strict=True)
+    states = np.column_stack([(marginal * balanced_weights(count)).argmax(axis=1) for marginal, count in pairs])
+    return replace(held_out, predicted={**held_out.predicted, "balanced": states})
 
 
 def _independent(held_out: HeldOut) -> HeldOut:

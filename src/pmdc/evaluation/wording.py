@@ -8,12 +8,19 @@ from pmdc.evaluation.losses import ITS_MARGINALS, NO_ARCS, NO_DEPENDENCE, THIS_T
 from pmdc.evaluation.verdict import LEVEL, Mean
 from pmdc.network.words import listing
 
-LOSSES = {"hamming_loss": "Hamming", "subset_loss": "subset 0/1", "joint_log_loss": "joint log-loss"}
+LOSSES = {
+    "hamming_loss": "Hamming",
+    "balanced_loss": "balanced",
+    "subset_loss": "subset 0/1",
+    "joint_log_loss": "joint log-loss",
+}
 UNITS = {"joint_log_loss": " nats a row"}
 
 EACH_ITS_OWN = (
-    "Each loss has its own prediction: for Hamming the most probable state of each class variable, for subset 0/1 the "
-    "most probable outcome as a whole; the log-loss judges the probabilities themselves, in nats a row."
+    "Each loss has its own prediction: for Hamming the most probable state of each class variable, for balanced (one "
+    "minus the mean recall of the states, so that rare ones count) the state that is most probable relative to its "
+    "frequency in training, for subset 0/1 the most probable outcome as a whole; the log-loss judges the probabilities "
+    "themselves, in nats a row."
 )
 PAIRED_TEST = (
     "± is the standard error of the difference over the same rows. It is called better or worse if chance alone would "
@@ -32,8 +39,8 @@ def independent_is(report: LossReport) -> str:
     """Say what the independent models are."""
     what = {
         NO_ARCS: "models of the same kind for each class variable alone, without the graph",
-        ITS_MARGINALS: "the model's own probabilities of each class variable, multiplied; for Hamming they predict the "
-        "same",
+        ITS_MARGINALS: "the model's own probabilities of each class variable, multiplied; for Hamming and balanced "
+        "they predict the same",
         NO_DEPENDENCE: "the model itself, as it has no arc between class variables",
     }[report.independent.source]
     return f"Independent: {what}."
@@ -65,10 +72,10 @@ def _sentence(rival: Rival, than: str) -> str:
     parts = []
     for answer, words in (("worse", "WORSE"), ("better", "better")):
         if answer in by_answer:
-            losses = "all three losses" if every else listing(by_answer[answer])
+            losses = "all losses" if every else listing(by_answer[answer])
             parts.append(f"the model is {words} than {than} in {losses}")
     if "no clear difference" in by_answer:
-        losses = "all three losses" if every else listing(by_answer["no clear difference"])
+        losses = "all losses" if every else listing(by_answer["no clear difference"])
         parts.append(f"no clear difference {'from ' + than + ' ' if every else ''}in {losses}")
     return "; ".join(parts)
 

@@ -12,9 +12,18 @@ OWN = "own"
 
 _WORDS = {
     "hamming": ("Each wrong state (Hamming)", "The share of class variables that are predicted wrongly."),
+    "balanced": (
+        "Each wrong state, rare ones counting more (balanced)",
+        "The mean of the wrong class variables, each weighted by how rare its true state was in training: on average "
+        "one minus the balanced accuracy.",
+    ),
     "subset": ("Any mistake (subset 0/1)", "Whether any class variable is predicted wrongly."),
     "sub-exact": ("More than one mistake", "Whether more than one class variable is predicted wrongly."),
     "f1_samples": ("F1 of each row", "One minus the F1 measure of the positive class variables of each row."),
+    "jaccard": (
+        "Jaccard index of each row",
+        "One minus the share of class variables that are predicted and truly positive among those that are either.",
+    ),
     "f1_macro": ("Macro F1", "One minus the mean of the F1 measures of the class variables, over all rows."),
     "f1_micro": ("Micro F1", "One minus the F1 measure of all cells, over all rows."),
 }
@@ -47,7 +56,7 @@ def known_losses(model: Any) -> dict[str, NamedLoss]:
     for name in names:
         try:
             resolve(name).check(model.class_table_)
-        except ValueError:  # an F-measure of class variables with more than two states
+        except ValueError:  # such as an F-measure of class variables with more than two states
             continue
         found[name] = NamedLoss(name, *_WORDS[name])
     return found

@@ -144,7 +144,11 @@ class BaseDistribution(ABC):
             return codes, np.log(flat[np.arange(len(flat)), best])
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        """Return log E[prod_k w_k(Y_k)] of each row for positive weights of states, and the reweighted marginals."""
+        """Return log E[prod_k w_k(Y_k)] of each row for positive weights of states, and the reweighted marginals.
+
+        `weights` has for each class variable an array of shape (n_states,), the same for all rows, or (n_rows,
+        n_states).
+        """
         return self.enumerate().tilted(weights)
 
     def given_codes(self, evidence: Codes) -> BaseDistribution:

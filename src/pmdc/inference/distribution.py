@@ -141,7 +141,10 @@ class JointDistribution(BaseDistribution):
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
         largest = [float(weight.max()) for weight in weights]  # the tree needs log weights of at most zero
-        tables = [table + np.log(w / top) for table, w, top in zip(self.log_tables, weights, largest, strict=True)]
+        tables = [
+            table + _along_states(np.log(w / top), table.ndim)
+            for table, w, top in zip(self.log_tables, weights, largest, strict=True)
+        ]
         log_total, marginals = self.junction_tree.weighted_marginals(tables, self.evidence)
         return log_total - self.log_evidence + np.log(largest).sum(), marginals
 
@@ -292,6 +295,12 @@ class JointDistribution(BaseDistribution):
                 "A distribution with evidence has no conditional tables. Use the distribution before `given`; another "
                 "tool can be given the evidence itself."
             )
+
+
+def _along_states(weights: Floats, n_axes: int) -> Floats:
+    """Return weights of states, for each row or for all, so that they fit the last axis of a conditional table."""
+    rows = weights.shape[:-1]
+    return weights.reshape(*rows, *(1,) * (n_axes - 1 - len(rows)), weights.shape[-1])
 
 
 def _both(one: Marks | None, other: Marks | None) -> Marks | None:

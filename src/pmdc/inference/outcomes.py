@@ -175,7 +175,7 @@ class OutcomeDistribution(BaseDistribution):
         return codes, log_prob
 
     def tilted(self, weights: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        log_w = np.sum([np.log(w)[self.outcomes[:, k]] for k, w in enumerate(weights)], axis=0)
+        log_w = np.sum([np.log(w)[..., self.outcomes[:, k]] for k, w in enumerate(weights)], axis=0)
         # The weight of an outcome is the product of those of its states, so the uniform part factorises.
         parts = [self._choices(k) * w for k, w in enumerate(weights)]
         log_means = np.column_stack([np.log(part.sum(axis=1) / (part > 0).sum(axis=1)) for part in parts])

@@ -1,4 +1,4 @@
-"""Losses of predictions: which class variables of a row are wrong."""
+"""Losses of predictions, from which class variables of a row are wrong."""
 
 from __future__ import annotations
 
@@ -138,6 +138,78 @@ def accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None)
     return accuracy
 
 
+def balanced_loss(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Return one minus the balanced accuracy, averaged over class variables.
+
+    With K class variables, ``1 - 1/K Σ_k mean over states s of P(ŷ_k = s | y_k = s)``. In the Hamming loss a rare state
+    hardly counts; here all states of a class variable count the same. ``predict(X, loss="balanced")`` minimises it.
+
+    Parameters
+    ----------
+    y_true, y_pred : as in `hamming_loss`
+        A class variable without a known state is left out, with a warning; an error if all are.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        Between 0 and 1. A constant prediction has at least 1/2, if each class variable has two states or more.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import balanced_loss, hamming_loss
+    >>> sick, healthy = [["yes"]] * 2, [["no"]] * 8
+    >>> hamming_loss(sick + healthy, [["no"]] * 10), balanced_loss(sick + healthy, [["no"]] * 10)
+    (0.2, 0.5)
+    """
+    accuracy = _balanced_accuracy(y_true, y_pred, sample_weight, "it is left out")
+    known = [value for value in accuracy.values() if not math.isnan(value)]
+    if not known:
+        raise ValueError("y_true has no known cell in rows of positive weight: give at least one true state.")
+    return 1 - math.fsum(known) / len(known)
+
+
+def balanced_accuracy_by_variable(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> dict[Any, float]:
+    """Return the balanced accuracy of each class variable: the mean recall of its states.
+
+    The recall of a state is the share of its rows in which it is predicted. The mean is over the states that occur in
+    `y_true`, as in scikit-learn's `balanced_accuracy_score`.
+
+    Parameters
+    ----------
+    y_true, y_pred : as in `hamming_loss`
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    dict
+        By name, as in `accuracy_by_variable`. NaN, with a warning, for a class variable without a known state.
+
+    Examples
+    --------
+    >>> from pmdc.metrics import balanced_accuracy_by_variable
+    >>> balanced_accuracy_by_variable([["a", 1], ["a", 1], ["b", 2]], [["a", 1], ["b", 1], ["b", 1]])
+    {'y0': 0.75, 'y1': 0.5}
+    """
+    return _balanced_accuracy(y_true, y_pred, sample_weight, "its balanced accuracy is NaN")
+
+
+def _balanced_accuracy(y_true: Any, y_pred: Any, sample_weight: Any, if_unknown: str) -> dict[Any, float]:
+    names, true, pred = aligned(y_true, y_pred)
+    weights = read_weights(sample_weight, len(true[0].values))
+    accuracy = {}
+    for name, column, own in zip(names, true, pred, strict=True):
+        right, known = ~differ(column, own, name), known_rows(column)
+        levels, codes = column.factors
+        rows = np.bincount(codes[known], weights[known], len(levels))
+        hits = np.bincount(codes[known], (weights * right)[known], len(levels))
+        occurs = rows > 0
+        if not occurs.any():
+            warn_nothing_known(name, if_unknown)
+        accuracy[name] = float(np.mean(hits[occurs] / rows[occurs])) if occurs.any() else math.nan
+    return accuracy
+
+
 def warn_nothing_known(name: Any, consequence: str) -> None:
     warn_user(
         f"y_true, class variable {name!r} has no known state in rows of positive weight: {consequence}. Give at least "
@@ -147,6 +219,13 @@ def warn_nothing_known(name: Any, consequence: str) -> None:
 
 def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return the names of the class variables, which are wrong in each row and which are known, shape (n, K)."""
+    names, true, pred = aligned(y_true, y_pred)
+    wrong = np.column_stack([differ(*columns) for columns in zip(true, pred, names, strict=True)])
+    return names, wrong, np.column_stack([known_rows(column) for column in true])
+
+
+def aligned(y_true: Any, y_pred: Any) -> tuple[list[Any], list[Column], list[Column]]:
+    """Return the names of the class variables, and their true and predicted columns in the order of `y_true`."""
     true, pred = read_outcomes(y_true, "y_true", allow_missing=True), read_outcomes(y_pred, "y_pred")
     if len(true[0].values) != len(pred[0].values):
         raise ValueError(
@@ -165,9 +244,7 @@ def compare(y_true: Any, y_pred: Any) -> tuple[list[Any], npt.NDArray[np.bool_],
                 f"{shorten(pred_names)}. Rename them, or give an array to compare columns by position."
             )
         pred = [pred[pred_names.index(name)] for name in true_names]
-    names = true_names or pred_names or [f"y{k}" for k in range(len(true))]
-    wrong = np.column_stack([differ(*columns) for columns in zip(true, pred, names, strict=True)])
-    return names, wrong, np.column_stack([known_rows(column) for column in true])
+    return true_names or pred_names or [f"y{k}" for k in range(len(true))], true, pred
 
 
 def differ(true: Column, pred: Column, name: Any) -> npt.NDArray[np.bool_]:

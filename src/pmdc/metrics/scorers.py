@@ -6,10 +6,10 @@ own multi-output classifiers are evaluated by their `predict` and `predict_proba
 
 **Which decision is evaluated.** Each loss has its own optimal decision, and the classifiers of this library can make
 all of them after one fit. So `subset_accuracy` calls ``predict(X, loss="subset")``, `hamming_accuracy` uses
-``loss="hamming"`` and `sub_exact_accuracy` ``loss="sub-exact"``, whatever the parameter `loss` of the classifier is. A
-classifier whose `loss` is a rule of its own, such as "greedy" of `ClassifierChain` or "vote" of `ChainEnsemble`, is
-evaluated by this rule. Set its loss to "subset" or "hamming" to evaluate optimal decisions. To evaluate `predict` with
-the classifier's own loss, use scikit-learn's ``make_scorer(subset_loss, greater_is_better=False)``.
+``loss="hamming"``, and so do the others, whatever the parameter `loss` of the classifier is. A classifier whose `loss`
+is a rule of its own, such as "greedy" of `ClassifierChain` or "vote" of `ChainEnsemble`, is evaluated by this rule. Set
+its loss to "subset" or "hamming" to evaluate optimal decisions. To evaluate `predict` with the classifier's own loss,
+use scikit-learn's ``make_scorer(subset_loss, greater_is_better=False)``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pmdc.decisions.decide import LOSSES
-from pmdc.metrics.decisions import hamming_loss, sub_exact_loss, subset_loss
+from pmdc.metrics.decisions import balanced_loss, hamming_loss, sub_exact_loss, subset_loss
+from pmdc.metrics.labels import f1_macro, f1_micro, f1_samples, jaccard
 from pmdc.metrics.probabilities import brier_score, expected_calibration_error, joint_log_loss, marginal_log_loss
 from pmdc.metrics.reading import in_order_of_fit
+from pmdc.table.columns import as_plain_objects
 
 
 class Scorer(ABC):
@@ -80,11 +82,33 @@ class DecisionScorer(Scorer):
         self.loss = loss
 
     def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        return 1 - self.metric(y, self._decide(classifier, X), sample_weight=sample_weight)
+
+    def _decide(self, classifier: Any, X: Any) -> Any:
         own = getattr(classifier, "loss", None)
         own_rule = isinstance(own, str) and own not in LOSSES
         has_loss = "loss" in signature(classifier.predict).parameters
-        decision = classifier.predict(X, loss=self.loss) if has_loss and not own_rule else classifier.predict(X)
-        return 1 - self.metric(y, decision, sample_weight=sample_weight)
+        return classifier.predict(X, loss=self.loss) if has_loss and not own_rule else classifier.predict(X)
+
+
+class LabelScorer(DecisionScorer):
+    """A metric of binary class variables, greater is better, of the decision that is optimal for it.
+
+    The positive states are the second ones that the classifier knows.
+    """
+
+    def _score(self, classifier: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        truth = in_order_of_fit(getattr(classifier, "class_table_", None), y, "y")
+        positive = _second_states(getattr(classifier, "classes_", None))
+        return self.metric(truth, self._decide(classifier, X), sample_weight=sample_weight, positive=positive)
+
+
+def _second_states(classes: Any) -> list[Any] | None:
+    """Return the second state of each class variable, None for those without; None for a classifier without states."""
+    if classes is None:
+        return None
+    each = classes if isinstance(classes, list) else [classes]
+    return [as_plain_objects(states)[1] if len(states) == 2 else None for states in each]
 
 
 class MarginalScorer(Scorer):
@@ -117,6 +141,21 @@ hamming_accuracy = DecisionScorer("hamming_accuracy", hamming_loss, "hamming")
 
 sub_exact_accuracy = DecisionScorer("sub_exact_accuracy", sub_exact_loss, "sub-exact")
 """Share of rows with at most one wrong class variable, predicted by the outcome that makes this most probable."""
+
+balanced_accuracy = DecisionScorer("balanced_accuracy", balanced_loss, "balanced")
+"""Balanced accuracy, averaged over class variables, of the decision for the balanced loss."""
+
+f1_micro_scorer = LabelScorer("f1_micro_scorer", f1_micro, "f1_micro")
+"""F-measure of all cells of binary class variables, of the decision that is optimal for the whole table."""
+
+f1_macro_scorer = LabelScorer("f1_macro_scorer", f1_macro, "f1_macro")
+"""Mean F-measure of binary class variables over rows, of the decision that is optimal for the whole table."""
+
+f1_samples_scorer = LabelScorer("f1_samples_scorer", f1_samples, "f1_samples")
+"""Mean F-measure of the rows, of the decision that is optimal for each row."""
+
+jaccard_scorer = LabelScorer("jaccard_scorer", jaccard, "jaccard")
+"""Mean Jaccard index of the rows, of the decision for this index in each row."""
 
 neg_joint_log_loss = JointScorer("neg_joint_log_loss", joint_log_loss)
 """Mean log probability of the true outcomes."""

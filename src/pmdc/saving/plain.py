@@ -24,7 +24,8 @@ from pmdc.blocks import Blocks
 from pmdc.candidates.families import Family
 from pmdc.classifier import GBNC
 from pmdc.decisions.f_measure import FMeasure
-from pmdc.decisions.losses import BlockLoss, CostLoss, HammingLoss, SubsetLoss
+from pmdc.decisions.jaccard import JaccardLoss
+from pmdc.decisions.losses import BalancedLoss, BlockLoss, CostLoss, HammingLoss, SubsetLoss
 from pmdc.decisions.outcome_search import CustomLoss, SubExactLoss
 from pmdc.estimator import MultiDimensionalClassifier
 from pmdc.experts.features import EXPERT_TYPES
@@ -78,12 +79,14 @@ _PARTS: dict[str, type] = {
     "JunctionTree": JunctionTree,
     "Structure": Structure,
     "HammingLoss": HammingLoss,
+    "BalancedLoss": BalancedLoss,
     "SubsetLoss": SubsetLoss,
     "SubExactLoss": SubExactLoss,
     "CostLoss": CostLoss,
     "BlockLoss": BlockLoss,
     "CustomLoss": CustomLoss,
     "FMeasure": FMeasure,
+    "JaccardLoss": JaccardLoss,
     "MultiStratifiedKFold": MultiStratifiedKFold,
 }
 """Built from their fields, which are the parameters of their constructors."""
@@ -295,6 +298,8 @@ class Reader:
             if hasattr(kind, name) or name in parameters:
                 raise ValueError(f"it has a value for {name!r} of {kind.__name__}, which is not a fitted attribute")
             setattr(estimator, name, self.read(value))
+        if kind in MODELS.values() and "frequencies_" in fitted:
+            estimator.class_table_.frequencies = estimator.frequencies_
         if kind is GBNC and "_network" in fitted and "_blocks" not in fitted:  # a file of an earlier version
             estimator._blocks, estimator.blocks_ = Blocks.alone(estimator.class_table_.sizes), []
         return estimator

@@ -30,6 +30,7 @@ from pmdc.table.columns import (
     unmask,
 )
 from pmdc.table.features import FeatureTable
+from pmdc.table.frequencies import Frequencies
 from pmdc.table.weak_labels import WeakCell, check_sets, possible_states, refuse_sets, show_set, take_sets
 
 _REMEDY = "drop those rows or make 'missing' a state of its own. (GBNC learns from them with missing_labels='em'.)"
@@ -51,7 +52,12 @@ class ClassTable:
         The number of states of each class variable.
     one_dimensional : bool
         Whether a single class variable was given as a one-dimensional y.
+    frequencies : Frequencies or None
+        How often the states occur in the training rows, which the balanced loss needs; None if no classifier was
+        fitted. It is an attribute of fitted classifiers, too (`frequencies_`).
     """
+
+    frequencies: Frequencies | None = None
 
     def __init__(
         self,

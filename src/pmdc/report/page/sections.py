@@ -228,11 +228,12 @@ def _each_variable(found: Findings) -> Element:
             named(name),
             _percent(losses.accuracy.value, losses.accuracy.error),
             _percent(losses.most_frequent_accuracy),
+            _percent(losses.balanced_accuracy),
             mean_words(losses.log_loss),
         ]
         for name, losses in found.losses.class_variables.items()
     ]
-    headings = ["class variable", "right", "most frequent state", "log-loss"]
+    headings = ["class variable", "right", "most frequent state", "balanced accuracy", "log-loss"]
     return long_table("Each class variable: how often the prediction is right", headings, lines, numbers=headings[1:])
 
 
