@@ -24,10 +24,10 @@ from pmdc.explain.explanation import Contribution, probability
 from pmdc.explore.description import describe
 from pmdc.explore.losses import known_losses
 from pmdc.explore.messages import MAX_LISTED, MAX_SET_OUTCOMES, Problem, request_types
-from pmdc.explore.predictions import Calibrations, answers, calibrate
+from pmdc.explore.predictions import Calibrations, answers, true_ranks
 from pmdc.explore.reading import Reader, Row
 from pmdc.explore.table import Table, predict_all
-from pmdc.explore.turns import Turns
+from pmdc.explore.turns import Turns, client_gone
 from pmdc.explore.values import to_json, to_key
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError
@@ -42,7 +42,8 @@ _STEP = 500
 """Rows predicted at once; after them, another request has its turn."""
 _KEPT_ROWS = 8
 """Rows of which the distribution is kept, because people ask several questions about the same row."""
-_CALIBRATION_ROWS = 1000
+_CALIBRATION_ROWS, _CALIBRATION_STEP = 1000, 200
+"""Rows that calibrate sets, at most, and at once."""
 _TABLE_STEP = 100
 """The same while the table is predicted, which nobody waits for."""
 _QUESTION_ROWS, _FEW_ROWS, _QUESTIONS = 200, 20, 4000
@@ -97,6 +98,7 @@ class Interface:
         loss, n = self.losses[request.loss].loss, len(request.rows)
         self._check_length(request)
         evidence = self.reader.evidence(request.given, n)
+        short = n == 1 and not request.top and request.coverage is None  # a click on the page waits for it
         step = n if resolve(loss).whole_batch else _STEP
         told, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
         calibrations = self._calibrations_for(evidence) if request.coverage is not None else None
@@ -106,7 +108,7 @@ class Interface:
                 features = self.model._read(self.reader.table(request.rows))
         for start in range(0, n, step):
             block = slice(start, start + step)
-            with self._computing(told, end), _as_problem("loss", "rows"):
+            with self._computing(told, end, short=short), _as_problem("loss", "rows"):
                 if features is None:
                     joint = self._joint_of(request.rows[0], told)
                 else:
@@ -143,10 +145,12 @@ class Interface:
         if resolve(loss).whole_batch:
             raise Problem(f"loss: {request.loss!r} is a loss of many rows together: choose another one.", "loss")
         evidence = self.reader.evidence(request.given, 1)
-        with self._computing(told, time.monotonic() + self.seconds), _as_problem("loss"):
+        end = time.monotonic() + self.seconds
+        with self._computing(told, end), _as_problem("loss"):
             joint = self._given(self._joint_of(request.row, told), evidence)
             choice = choose(joint, loss)
             values = joint.value_of_information(loss)[0].tolist()
+        with self._computing(told, end), _as_problem("loss"):
             features = self._values_of_features(request, loss)
         listed = zip(self.reader.states, evidence.codes[0], values, strict=True)
         asked = [{"name": own.name, "value": value} for own, code, value in listed if code == NO_EVIDENCE]
@@ -182,12 +186,14 @@ class Interface:
     # Predictions ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _computing(self, told: list[str], end: float = math.inf) -> Iterator[None]:
+    def _computing(self, told: list[str], end: float = math.inf, *, short: bool = False) -> Iterator[None]:
         """Wait for one's turn, and record the warnings of the library, which are those of the whole process.
 
-        If the turn comes after the time `end`, the client has been told so already, and nothing is computed.
+        If the turn comes after the time `end`, or after the client has gone, nothing is computed.
         """
-        with self._turns, warnings.catch_warnings(record=True) as caught:
+        with self._turns.take(short=short), warnings.catch_warnings(record=True) as caught:
+            if client_gone():
+                raise Problem("The client has gone away.", None, "gone", 499)
             if time.monotonic() > end:
                 message = f"The answer took more than {self.seconds:g} seconds: send fewer rows at a time."
                 raise Problem(message, None, "timeout", 503)
@@ -222,6 +228,8 @@ class Interface:
         return joint, _texts(caught)
 
     def _given(self, joint: BaseDistribution, evidence: Evidence, first: int = 0) -> BaseDistribution:
+        if evidence.possible is None and (evidence.codes == NO_EVIDENCE).all():
+            return joint
         try:
             return joint.given_evidence(evidence)
         except ImpossibleEvidenceError as error:
@@ -245,7 +253,12 @@ class Interface:
             return None
         with self._computing([]), _as_problem("coverage"):
             rows, joint = self._calibration_rows
-            return calibrate(joint, self.table.truth[rows], known)
+        ranks = []
+        for start in range(0, len(rows), _CALIBRATION_STEP):
+            block = slice(start, start + _CALIBRATION_STEP)
+            with self._computing([]), _as_problem("coverage"):
+                ranks.append(true_ranks(joint.rows(block), self.table.truth[rows[block]], known))
+        return Calibrations.of(ranks)
 
     @cached_property
     def _calibration_rows(self) -> tuple[Codes, BaseDistribution]:
