@@ -43,12 +43,15 @@ def service(interface: Interface) -> FastAPI:
     _answer_errors(app, interface)
     limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
-    async def work(request: Request, answer: Callable[..., Any], *arguments: Any) -> Response:
+    async def compute(request: Request, answer: Callable[..., Any], *arguments: Any) -> Any:
         async with _watched(request):
-            found = await anyio.to_thread.run_sync(answer, *arguments, abandon_on_cancel=True, limiter=limiter)
+            return await anyio.to_thread.run_sync(answer, *arguments, abandon_on_cancel=True, limiter=limiter)
+
+    async def work(request: Request, answer: Callable[..., Any], *arguments: Any) -> Response:
+        found = await compute(request, answer, *arguments)
         return Response(to_json(found, inf_nan_mode="null"), media_type=_JSON)
 
-    app.state.work = work
+    app.state.compute, app.state.work = compute, work
     for path, (kind, answer) in interface.paths.items():
         summary, reply = _SUMMARIES[path]
         post(app, path, kind, answer, summary, reply)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-import anyio.to_thread
 import networkx as nx
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -132,8 +131,8 @@ def explorer(interface: Interface, write_page: Callable[[dict[str, Any]], str]) 
         operation_id="export",
         **answers(None),
     )
-    async def export(request: Export) -> Response:
-        text = await anyio.to_thread.run_sync(own.export, request, abandon_on_cancel=True)
+    async def export(request: Request, view: Export) -> Response:
+        text = await app.state.compute(request, own.export, view)
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="explorer.html"'})
 
     @app.get("/", include_in_schema=False)

@@ -40,12 +40,12 @@ SECONDS = 30.0
 
 _STEP = 500
 """Rows predicted at once; after them, another request has its turn."""
+_TABLE_STEP = 100
+"""The same while the table is predicted, which nobody waits for."""
 _KEPT_ROWS = 8
 """Rows of which the distribution is kept, because people ask several questions about the same row."""
 _CALIBRATION_ROWS, _CALIBRATION_STEP = 1000, 200
 """Rows that calibrate sets, at most, and at once."""
-_TABLE_STEP = 100
-"""The same while the table is predicted, which nobody waits for."""
 _QUESTION_ROWS, _FEW_ROWS, _QUESTIONS = 200, 20, 4000
 """Rows of the table that tell what a missing feature may turn out to be: at most, at least, and times features."""
 
@@ -100,29 +100,29 @@ class Interface:
         evidence = self.reader.evidence(request.given, n)
         short = n == 1 and not request.top and request.coverage is None  # a click on the page waits for it
         step = n if resolve(loss).whole_batch else _STEP
-        told, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
+        messages, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
         calibrations = self._calibrations_for(evidence) if request.coverage is not None else None
         features: Features | None = None
         if n > 1:
-            with self._computing(told, end), _as_problem("rows"):
+            with self._computing(messages, end), _as_problem("rows"):
                 features = self.model._read(self.reader.table(request.rows))
         for start in range(0, n, step):
             block = slice(start, start + step)
-            with self._computing(told, end, short=short), _as_problem("loss", "rows"):
+            with self._computing(messages, end, short=short), _as_problem("loss", "rows"):
                 if features is None:
-                    joint = self._joint_of(request.rows[0], told)
+                    joint = self._joint_of(request.rows[0], messages)
                 else:
                     joint = self.model._distribution(features.rows(block))
                 joint = self._given(joint, evidence[block], start)
                 rows += answers(joint, loss, self.reader.states, request, calibrations)
-        found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": told}
+        found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": messages}
         if request.coverage is not None:
             found["calibrated"] = None if calibrations is None else {"n_rows": calibrations.n_rows}
         return found
 
     def explain(self, request: Any) -> dict[str, Any]:
         """Answer /explain: contributions to the log-odds of a state, compared with the average row or another one."""
-        variable, state, told = request.variable, self._state(request), list[str]()
+        variable, state, messages = request.variable, self._state(request), list[str]()
         end = time.monotonic() + self.seconds
         given, field = self.reader.named(request.given), "by" if request.by == "experts" else "variable"
         for place, own in (("given", request), ("compare.given", request.compare)):
@@ -130,27 +130,27 @@ class Interface:
                 raise Problem(f"{place}: {variable!r} is to be explained, so it cannot be known: leave it out.", place)
         if request.compare is None:
             X, row = self._beside_table(request.row, request.index)
-            with self._computing(told, end), _as_problem(field):
+            with self._computing(messages, end), _as_problem(field):
                 found = explain_row(self.model, X, row, variable, state, given, by=request.by)
         else:
             first = request.compare
             X, both = self.reader.table([first.row, request.row]), (self.reader.named(first.given), given)
-            with self._computing(told, end), _as_problem(field):
+            with self._computing(messages, end), _as_problem(field):
                 found = explain_difference(self.model, X, (0, 1), variable, state, both, by=request.by)
-        return self._explanation(found, request) | {"warnings": told}
+        return self._explanation(found, request) | {"warnings": messages}
 
     def ask(self, request: Any) -> dict[str, Any]:
         """Answer /ask: by how much the expected loss decreases if a class variable or a missing feature is known."""
-        loss, told = self.losses[request.loss].loss, list[str]()
+        loss, messages = self.losses[request.loss].loss, list[str]()
         if resolve(loss).whole_batch:
             raise Problem(f"loss: {request.loss!r} is a loss of many rows together: choose another one.", "loss")
         evidence = self.reader.evidence(request.given, 1)
         end = time.monotonic() + self.seconds
-        with self._computing(told, end), _as_problem("loss"):
-            joint = self._given(self._joint_of(request.row, told), evidence)
+        with self._computing(messages, end), _as_problem("loss"):
+            joint = self._given(self._joint_of(request.row, messages), evidence)
             choice = choose(joint, loss)
             values = joint.value_of_information(loss)[0].tolist()
-        with self._computing(told, end), _as_problem("loss"):
+        with self._computing(messages, end), _as_problem("loss"):
             features = self._values_of_features(request, loss)
         listed = zip(self.reader.states, evidence.codes[0], values, strict=True)
         asked = [{"name": own.name, "value": value} for own, code, value in listed if code == NO_EVIDENCE]
@@ -159,8 +159,8 @@ class Interface:
             "expected_loss": float(choice.expected_loss[0]),
             "class_variables": sorted(asked, key=lambda own: -own["value"]),
             "features": sorted(features, key=lambda own: -(own["value"] or 0.0)),
-            "exact": bool(choice.proved.all()) and not any("approximate" in text for text in told),
-            "warnings": told,
+            "exact": bool(choice.proved.all()) and not any("approximate" in text for text in messages),
+            "warnings": messages,
         }
 
     @property
@@ -186,7 +186,7 @@ class Interface:
     # Predictions ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _computing(self, told: list[str], end: float = math.inf, *, short: bool = False) -> Iterator[None]:
+    def _computing(self, messages: list[str], end: float = math.inf, *, short: bool = False) -> Iterator[None]:
         """Wait for one's turn, and record the warnings of the library, which are those of the whole process.
 
         If the turn comes after the time `end`, or after the client has gone, nothing is computed.
@@ -199,7 +199,7 @@ class Interface:
                 raise Problem(message, None, "timeout", 503)
             warnings.simplefilter("always")
             yield
-        told += [text for text in _texts(caught) if text not in told]
+        messages += [text for text in _texts(caught) if text not in messages]
 
     def _check_length(self, request: Any) -> None:
         """Refuse a request whose answer would take too much memory."""
@@ -214,10 +214,10 @@ class Interface:
                 what,
             )
 
-    def _joint_of(self, row: Row, told: list[str]) -> BaseDistribution:
+    def _joint_of(self, row: Row, messages: list[str]) -> BaseDistribution:
         """Return the distribution of a row, perhaps that of an earlier question."""
-        joint, messages = self._row(tuple(to_key(row[name]) for name in self.reader.features.names))
-        told += [text for text in messages if text not in told]
+        joint, texts = self._row(tuple(to_key(row[name]) for name in self.reader.features.names))
+        messages += [text for text in texts if text not in messages]
         return joint
 
     def _distribution_of(self, values: tuple[tuple[bool, Any], ...]) -> tuple[BaseDistribution, list[str]]:
