@@ -1,7 +1,6 @@
 // The page as a whole: what is asked when the state changes, in which order, and what is drawn.
 
 const PAUSE_WHILE_EDITING = 120;
-const PAUSE_BEFORE_THE_REST = 60; // in which the bars are painted, and a further click makes the rest superfluous
 const timers = { edit: 0, dim: 0 };
 
 function complain(message) {
@@ -89,8 +88,6 @@ async function refresh() {
     drawDecision(data);
     drawComparison(data);
     settle();
-    if (start.live) await new Promise((resolve) => setTimeout(resolve, PAUSE_BEFORE_THE_REST));
-    if (asking.signal.aborted) return;
     await askTheRest(state, now, first, asking);
     if (!asking.signal.aborted) setBusy(false);
   } catch (problem) {
