@@ -1,6 +1,6 @@
 """How fast the explorer and the service answer.
 
-    python benchmarks/explore.py [--seconds 60] [--only click,row,batch,load] [--out FILE]
+    python benchmarks/explore.py [--seconds 60] [--only click,busy,row,batch,load] [--out FILE]
 
 Two models of 20 class variables, with and without experts, learned from 600 generated rows; 2,000 further rows are
 asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the service on one core.
@@ -8,6 +8,8 @@ asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the se
 - click: milliseconds of wall-clock time from a click on a state, in Chromium, until the bars are painted, with all
   class variables in the list view; needs the extra "browser". Answers that the page has kept are not counted: each
   click makes new evidence.
+- busy: milliseconds until the explorer has answered what the bars of a click need, while it computes what the page
+  asks after the click before: prediction sets with other known states, and what to ask next.
 - row: milliseconds until the answer to /predict of one row over a kept connection, and the CPU time of the service.
 - batch: CPU seconds of the service for 1,000 rows, beside those of the library for the same answers, alternating:
   `predict_joint`, its decisions for the Hamming loss and its marginals. "Throughput" is their ratio.
@@ -17,6 +19,7 @@ asked for. `pmdc explore` and `pmdc serve` run as processes of their own, the se
 from __future__ import annotations
 
 import argparse
+import copy
 import http.client
 import json
 import os
@@ -26,6 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -42,7 +46,7 @@ import pmdc
 from pmdc import GBNC
 from pmdc.datasets import make_network
 
-N_LEARNED, N_CLICKS, N_ROWS, N_BATCHES, BATCH = 600, 200, 500, 12, 1000
+N_LEARNED, N_CLICKS, N_BUSY, N_ROWS, N_BATCHES, BATCH = 600, 200, 60, 500, 12, 1000
 CONNECTIONS = 64
 MODELS = {"experts=None": {"experts": None, "max_parents": 2}, "default": {"time_budget": 60}}
 WRK = """
@@ -96,6 +100,12 @@ class Server:
         assert found is not None
         self.url = found.group()
         self.connection = http.client.HTTPConnection(urlsplit(self.url).netloc)
+
+    def another(self) -> Server:
+        """Return the same server with a connection of its own."""
+        other = copy.copy(self)
+        other.connection = http.client.HTTPConnection(urlsplit(self.url).netloc)
+        return other
 
     def post(self, path: str, body: str) -> bytes:
         self.connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -168,6 +178,35 @@ def clicks(case: Case) -> Iterator[str]:
     yield f"| {case.name} | click | {spread(times)} | - |"
 
 
+def busy(case: Case) -> Iterator[str]:
+    random, row, times = np.random.default_rng(0), case.rows[0], []
+    variables = list(zip(case.model.class_names_, case.model.classes_, strict=True))
+
+    def known() -> dict[str, Any]:
+        chosen = random.choice(len(variables), 3, replace=False)
+        return {variables[k][0]: str(variables[k][1][0]) for k in chosen}
+
+    with serving("explore", str(case.path), str(case.table), "--no-browser") as server:
+        for i in range(N_BUSY + 10):
+            before = {"given": known()}
+            details = {"rows": [row], "marginals": False, "top": 10, "coverage": 0.9}
+            server.post("/predict", json.dumps({"rows": [row]}))  # the row has been looked at
+            others = [
+                threading.Thread(target=server.another().post, args=(path, json.dumps(body | before)))
+                for path, body in (("/predict", details), ("/ask", {"row": row}))
+            ]
+            for thread in others:
+                thread.start()
+            time.sleep(0.015)
+            started = time.perf_counter()
+            server.post("/predict", json.dumps({"rows": [row], "given": known()}))
+            if i >= 10:
+                times.append(1000 * (time.perf_counter() - started))
+            for thread in others:
+                thread.join()
+    yield f"| {case.name} | /predict while the answers of the click before are computed | {spread(times)} | - |"
+
+
 def single_rows(case: Case) -> Iterator[str]:
     times, before = [], 0.0
     with serving("serve", str(case.path), core=0) as server:
@@ -226,7 +265,7 @@ def lines(seconds: int, only: list[str]) -> Iterator[str]:
         cases = [Case(Path(folder), name, options) for name, options in MODELS.items()]
         yield "| model | question | p50, ms | p95 | p99 | CPU of the service, ms |"
         yield "| --- | --- | ---: | ---: | ---: | ---: |"
-        for name, measure in (("click", clicks), ("row", single_rows)):
+        for name, measure in (("click", clicks), ("busy", busy), ("row", single_rows)):
             for case in cases if name in only else []:
                 yield from measure(case)
         if "batch" in only:
@@ -246,7 +285,7 @@ def lines(seconds: int, only: list[str]) -> Iterator[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--only", default="click,row,batch,load")
+    parser.add_argument("--only", default="click,busy,row,batch,load")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     publish(lines(given.seconds, given.only.split(",")), given.out)

@@ -141,6 +141,16 @@ def test_token_files(pmdc, folder, tmp_path, content, word):
     assert "0123456789" not in done.err  # a token is no matter for a terminal
 
 
+@pytest.mark.skipif(os.name != "posix", reason="other commands elsewhere")
+def test_the_command_that_makes_a_token(pmdc, folder, tmp_path):
+    (tmp_path / "my tokens").mkdir()
+    options = "serve", folder / "model.skops", "--host", "no.such.host.invalid", "--token-file", "my tokens/new"
+    command = re.search(r"Make one: (.*)", " ".join(pmdc(*options).err.split()))[1].replace("python", sys.executable, 1)
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert stat.S_IMODE((tmp_path / "my tokens" / "new").stat().st_mode) == 0o600
+    assert "'no.such.host.invalid'" in pmdc(*options).err
+
+
 @pytest.mark.parametrize("command", ["serve", "explore"])
 @pytest.mark.parametrize("module", ["fastapi", "uvicorn"])
 def test_a_missing_extra(pmdc, folder, monkeypatch, command, module):

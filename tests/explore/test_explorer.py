@@ -2,6 +2,7 @@
 
 import json
 import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -269,3 +270,38 @@ def test_notebooks(model, survey, tmp_path):
     with pytest.raises(ValueError, match="n_saved"):
         model.explore(X, n_saved=0)
     assert isinstance(X, pd.DataFrame)  # nothing is changed
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as a browser would see them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_names_stay_text_in_saved_pages_and_notebooks(tmp_path):
+    names = ["'\"><script>alert(1)</script>", "</script><!--<script>", "&#39; onload=alert(1) &amp;lt;"]
+    X = pd.DataFrame({names[0]: np.arange(30.0), "b": np.arange(30) % 3})
+    Y = pd.DataFrame({names[1]: np.where(X["b"] > 0, names[2], "</style>"), "y": (X["b"] > 1).astype(int)})
+    shown = GBNC(experts=None).fit(X, Y).explore(X, Y, live=False, n_saved=1)
+    shown.save(tmp_path / "page.html")
+    plain = [tag for tag, _ in Elements(write_page({"live": True})).found]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    [(tag, attributes)] = Elements(shown._repr_html_()).found
+    assert (tag, sorted(attributes)) == ("iframe", ["srcdoc", "style", "title"])
+    for text in (page, attributes["srcdoc"]):
+        assert [tag for tag, _ in Elements(text).found] == plain
+        schema = recorded(text)["recorded"]["GET /schema"]
+        assert schema["features"][0]["name"] == names[0]
+        assert schema["class_variables"][0]["name"] == names[1]
+
+
+def test_numbers_that_are_none_in_json_are_null_in_saved_pages_as_in_answers():
+    assert recorded(write_page({"live": False, "recorded": {"a": [float("nan"), -float("inf")]}}))["recorded"] == {
+        "a": [None, None]
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 import threading
 import warnings
@@ -52,7 +53,9 @@ class Network(NamedTuple):
 
 
 def _read_token(path: Path) -> str:
-    where, make = f"--token-file {path}", f"Make one: {_MAKE_TOKEN.format(path)}"
+    command = _MAKE_TOKEN.format(shlex.quote(str(path)))
+    make = f"Make one: (umask 077; {command})" if os.name == "posix" else f"Make one: {command}"
+    where = f"--token-file {path}"
     try:
         token = path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:

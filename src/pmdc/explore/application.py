@@ -1,6 +1,9 @@
 """The JSON interface as an ASGI application: the service, and the explorer with its page."""
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
@@ -15,6 +18,7 @@ import pmdc
 from pmdc.explore import replies
 from pmdc.explore.interface import Interface
 from pmdc.explore.messages import Problem, problem_of
+from pmdc.explore.turns import CLIENT_GONE
 
 _ERRORS = (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)
 _MAX_THREADS = 8
@@ -39,18 +43,22 @@ def service(interface: Interface) -> FastAPI:
     _answer_errors(app, interface)
     limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
-    async def work(answer: Callable[..., Any], *arguments: Any) -> Response:
-        found = await anyio.to_thread.run_sync(answer, *arguments, abandon_on_cancel=True, limiter=limiter)
+    async def compute(request: Request, answer: Callable[..., Any], *arguments: Any) -> Any:
+        async with _watched(request):
+            return await anyio.to_thread.run_sync(answer, *arguments, abandon_on_cancel=True, limiter=limiter)
+
+    async def work(request: Request, answer: Callable[..., Any], *arguments: Any) -> Response:
+        found = await compute(request, answer, *arguments)
         return Response(to_json(found, inf_nan_mode="null"), media_type=_JSON)
 
-    app.state.work = work
+    app.state.compute, app.state.work = compute, work
     for path, (kind, answer) in interface.paths.items():
         summary, reply = _SUMMARIES[path]
         post(app, path, kind, answer, summary, reply)
 
     @app.get("/schema", summary="Describe the model", **answers(replies.SchemaReply))
-    async def schema() -> Response:
-        return await work(lambda: interface.schema)
+    async def schema(request: Request) -> Response:
+        return await work(request, lambda: interface.schema)
 
     @app.get("/health", summary="Say that the service runs", **answers(replies.HealthReply))
     async def health() -> Response:
@@ -64,8 +72,8 @@ def post(
 ) -> None:
     """Add a request with a body."""
 
-    async def endpoint(body: Any) -> Response:
-        response: Response = await app.state.work(answer, body)
+    async def endpoint(request: Request, body: Any) -> Response:
+        response: Response = await app.state.work(request, answer, body)
         return response
 
     endpoint.__annotations__["body"] = kind
@@ -77,6 +85,24 @@ def answers(reply: type[BaseModel] | None) -> dict[str, Any]:
     errors: dict[int | str, dict[str, Any]] = {status: {"model": replies.ErrorReply} for status in _ERRORS}
     found = {"content": {"text/html": {"schema": {"type": "string"}}}} if reply is None else {"model": reply}
     return {"response_model": None, "response_class": Response, "responses": {200: found} | errors}
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncIterator[None]:
+    """Let the work for a request know, by `CLIENT_GONE`, when its client closes the connection."""
+    gone = threading.Event()
+    CLIENT_GONE.set(gone)
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def refusal(problem: Problem) -> Response:

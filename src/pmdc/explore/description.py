@@ -66,12 +66,12 @@ def _feature(model: Any, reader: Reader, table: Table | None, name: str) -> dict
 
 
 def _about(table: Table, names: Sequence[str]) -> dict[str, Any]:
-    there = [] if table.truth is None else (table.truth != MISSING).any(axis=0)
+    known = [] if table.truth is None else (table.truth != MISSING).any(axis=0)
     return {
         "name": table.name,
         "n_rows": len(table),
         "first_number": table.first_number,
-        "known": [name for name, known in zip(names, there, strict=False) if known],
+        "known": [name for name, any_known in zip(names, known, strict=False) if any_known],
         "n_complete": len(table.complete()),
         "like_training": table.like_training,
     }

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-import anyio.to_thread
 import networkx as nx
-from fastapi import FastAPI, Path, Query
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field, StrictStr, ValidationError
 
@@ -117,12 +116,14 @@ def explorer(interface: Interface, write_page: Callable[[dict[str, Any]], str]) 
     post(app, "/rows", interface.requests.rows, own.rows, "List rows of the table", replies.RowsReply)
 
     @app.get("/rows/{index}", summary="Return a row of the table", **answers(replies.RowReply))
-    async def row(index: Annotated[int, Path(ge=0, le=2**53)]) -> Response:
-        return await app.state.work(own.row, index)
+    async def row(request: Request, index: Annotated[int, Path(ge=0, le=2**53)]) -> Response:
+        return await app.state.work(request, own.row, index)
 
     @app.get("/graph", summary="Draw the graph", **answers(replies.GraphReply))
-    async def graph(focus: str | None = None, steps: Annotated[int, Query(ge=0, le=_MAX_STEPS)] = 1) -> Response:
-        return await app.state.work(own.graph, focus, steps)
+    async def graph(
+        request: Request, focus: str | None = None, steps: Annotated[int, Query(ge=0, le=_MAX_STEPS)] = 1
+    ) -> Response:
+        return await app.state.work(request, own.graph, focus, steps)
 
     @app.post(
         "/export",
@@ -130,8 +131,8 @@ def explorer(interface: Interface, write_page: Callable[[dict[str, Any]], str]) 
         operation_id="export",
         **answers(None),
     )
-    async def export(request: Export) -> Response:
-        text = await anyio.to_thread.run_sync(own.export, request, abandon_on_cancel=True)
+    async def export(request: Request, view: Export) -> Response:
+        text = await app.state.compute(request, own.export, view)
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="explorer.html"'})
 
     @app.get("/", include_in_schema=False)

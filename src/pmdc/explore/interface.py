@@ -24,10 +24,10 @@ from pmdc.explain.explanation import Contribution, probability
 from pmdc.explore.description import describe
 from pmdc.explore.losses import known_losses
 from pmdc.explore.messages import MAX_LISTED, MAX_SET_OUTCOMES, Problem, request_types
-from pmdc.explore.predictions import Calibrations, answers, calibrate
+from pmdc.explore.predictions import Calibrations, answers, true_ranks
 from pmdc.explore.reading import Reader, Row
 from pmdc.explore.table import Table, predict_all
-from pmdc.explore.turns import Turns
+from pmdc.explore.turns import Turns, client_gone
 from pmdc.explore.values import to_json, to_key
 from pmdc.inference.base import BaseDistribution
 from pmdc.inference.evidence import NO_EVIDENCE, Evidence, ImpossibleEvidenceError
@@ -40,11 +40,12 @@ SECONDS = 30.0
 
 _STEP = 500
 """Rows predicted at once; after them, another request has its turn."""
-_KEPT_ROWS = 8
-"""Rows of which the distribution is kept, because people ask several questions about the same row."""
-_CALIBRATION_ROWS = 1000
 _TABLE_STEP = 100
 """The same while the table is predicted, which nobody waits for."""
+_KEPT_ROWS = 8
+"""Rows of which the distribution is kept, because people ask several questions about the same row."""
+_CALIBRATION_ROWS, _CALIBRATION_STEP = 1000, 200
+"""Rows that calibrate sets, at most, and at once."""
 _QUESTION_ROWS, _FEW_ROWS, _QUESTIONS = 200, 20, 4000
 """Rows of the table that tell what a missing feature may turn out to be: at most, at least, and times features."""
 
@@ -97,30 +98,31 @@ class Interface:
         loss, n = self.losses[request.loss].loss, len(request.rows)
         self._check_length(request)
         evidence = self.reader.evidence(request.given, n)
+        short = n == 1 and not request.top and request.coverage is None  # a click on the page waits for it
         step = n if resolve(loss).whole_batch else _STEP
-        told, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
+        messages, rows, end = list[str](), list[dict[str, Any]](), time.monotonic() + self.seconds
         calibrations = self._calibrations_for(evidence) if request.coverage is not None else None
         features: Features | None = None
         if n > 1:
-            with self._computing(told, end), _as_problem("rows"):
+            with self._computing(messages, end), _as_problem("rows"):
                 features = self.model._read(self.reader.table(request.rows))
         for start in range(0, n, step):
             block = slice(start, start + step)
-            with self._computing(told, end), _as_problem("loss", "rows"):
+            with self._computing(messages, end, short=short), _as_problem("loss", "rows"):
                 if features is None:
-                    joint = self._joint_of(request.rows[0], told)
+                    joint = self._joint_of(request.rows[0], messages)
                 else:
                     joint = self.model._distribution(features.rows(block))
                 joint = self._given(joint, evidence[block], start)
                 rows += answers(joint, loss, self.reader.states, request, calibrations)
-        found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": told}
+        found: dict[str, Any] = {"loss": request.loss, "rows": rows, "warnings": messages}
         if request.coverage is not None:
             found["calibrated"] = None if calibrations is None else {"n_rows": calibrations.n_rows}
         return found
 
     def explain(self, request: Any) -> dict[str, Any]:
         """Answer /explain: contributions to the log-odds of a state, compared with the average row or another one."""
-        variable, state, told = request.variable, self._state(request), list[str]()
+        variable, state, messages = request.variable, self._state(request), list[str]()
         end = time.monotonic() + self.seconds
         given, field = self.reader.named(request.given), "by" if request.by == "experts" else "variable"
         for place, own in (("given", request), ("compare.given", request.compare)):
@@ -128,25 +130,27 @@ class Interface:
                 raise Problem(f"{place}: {variable!r} is to be explained, so it cannot be known: leave it out.", place)
         if request.compare is None:
             X, row = self._beside_table(request.row, request.index)
-            with self._computing(told, end), _as_problem(field):
+            with self._computing(messages, end), _as_problem(field):
                 found = explain_row(self.model, X, row, variable, state, given, by=request.by)
         else:
             first = request.compare
             X, both = self.reader.table([first.row, request.row]), (self.reader.named(first.given), given)
-            with self._computing(told, end), _as_problem(field):
+            with self._computing(messages, end), _as_problem(field):
                 found = explain_difference(self.model, X, (0, 1), variable, state, both, by=request.by)
-        return self._explanation(found, request) | {"warnings": told}
+        return self._explanation(found, request) | {"warnings": messages}
 
     def ask(self, request: Any) -> dict[str, Any]:
         """Answer /ask: by how much the expected loss decreases if a class variable or a missing feature is known."""
-        loss, told = self.losses[request.loss].loss, list[str]()
+        loss, messages = self.losses[request.loss].loss, list[str]()
         if resolve(loss).whole_batch:
             raise Problem(f"loss: {request.loss!r} is a loss of many rows together: choose another one.", "loss")
         evidence = self.reader.evidence(request.given, 1)
-        with self._computing(told, time.monotonic() + self.seconds), _as_problem("loss"):
-            joint = self._given(self._joint_of(request.row, told), evidence)
+        end = time.monotonic() + self.seconds
+        with self._computing(messages, end), _as_problem("loss"):
+            joint = self._given(self._joint_of(request.row, messages), evidence)
             choice = choose(joint, loss)
             values = joint.value_of_information(loss)[0].tolist()
+        with self._computing(messages, end), _as_problem("loss"):
             features = self._values_of_features(request, loss)
         listed = zip(self.reader.states, evidence.codes[0], values, strict=True)
         asked = [{"name": own.name, "value": value} for own, code, value in listed if code == NO_EVIDENCE]
@@ -155,8 +159,8 @@ class Interface:
             "expected_loss": float(choice.expected_loss[0]),
             "class_variables": sorted(asked, key=lambda own: -own["value"]),
             "features": sorted(features, key=lambda own: -(own["value"] or 0.0)),
-            "exact": bool(choice.proved.all()) and not any("approximate" in text for text in told),
-            "warnings": told,
+            "exact": bool(choice.proved.all()) and not any("approximate" in text for text in messages),
+            "warnings": messages,
         }
 
     @property
@@ -182,18 +186,20 @@ class Interface:
     # Predictions ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _computing(self, told: list[str], end: float = math.inf) -> Iterator[None]:
+    def _computing(self, messages: list[str], end: float = math.inf, *, short: bool = False) -> Iterator[None]:
         """Wait for one's turn, and record the warnings of the library, which are those of the whole process.
 
-        If the turn comes after the time `end`, the client has been told so already, and nothing is computed.
+        If the turn comes after the time `end`, or after the client has gone, nothing is computed.
         """
-        with self._turns, warnings.catch_warnings(record=True) as caught:
+        with self._turns.take(short=short), warnings.catch_warnings(record=True) as caught:
+            if client_gone():
+                raise Problem("The client has gone away.", None, "gone", 499)
             if time.monotonic() > end:
                 message = f"The answer took more than {self.seconds:g} seconds: send fewer rows at a time."
                 raise Problem(message, None, "timeout", 503)
             warnings.simplefilter("always")
             yield
-        told += [text for text in _texts(caught) if text not in told]
+        messages += [text for text in _texts(caught) if text not in messages]
 
     def _check_length(self, request: Any) -> None:
         """Refuse a request whose answer would take too much memory."""
@@ -208,10 +214,10 @@ class Interface:
                 what,
             )
 
-    def _joint_of(self, row: Row, told: list[str]) -> BaseDistribution:
+    def _joint_of(self, row: Row, messages: list[str]) -> BaseDistribution:
         """Return the distribution of a row, perhaps that of an earlier question."""
-        joint, messages = self._row(tuple(to_key(row[name]) for name in self.reader.features.names))
-        told += [text for text in messages if text not in told]
+        joint, texts = self._row(tuple(to_key(row[name]) for name in self.reader.features.names))
+        messages += [text for text in texts if text not in messages]
         return joint
 
     def _distribution_of(self, values: tuple[tuple[bool, Any], ...]) -> tuple[BaseDistribution, list[str]]:
@@ -222,6 +228,8 @@ class Interface:
         return joint, _texts(caught)
 
     def _given(self, joint: BaseDistribution, evidence: Evidence, first: int = 0) -> BaseDistribution:
+        if evidence.possible is None and (evidence.codes == NO_EVIDENCE).all():
+            return joint
         try:
             return joint.given_evidence(evidence)
         except ImpossibleEvidenceError as error:
@@ -245,7 +253,12 @@ class Interface:
             return None
         with self._computing([]), _as_problem("coverage"):
             rows, joint = self._calibration_rows
-            return calibrate(joint, self.table.truth[rows], known)
+        ranks = []
+        for start in range(0, len(rows), _CALIBRATION_STEP):
+            block = slice(start, start + _CALIBRATION_STEP)
+            with self._computing([]), _as_problem("coverage"):
+                ranks.append(true_ranks(joint.rows(block), self.table.truth[rows[block]], known))
+        return Calibrations.of(ranks)
 
     @cached_property
     def _calibration_rows(self) -> tuple[Codes, BaseDistribution]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pmdc._support.arrays import Codes
+from pmdc._support.arrays import Codes, Floats
 from pmdc.decisions import prediction_sets
 from pmdc.decisions.decide import LossLike, choose
 from pmdc.decisions.losses import Choice
@@ -21,6 +21,13 @@ Part = dict[str, Any]
 """What is said of a row: some of the members of its answer."""
 
 
+class Ranks(NamedTuple):
+    """Where the truth stands among the most probable states, and outcomes, of each row."""
+
+    states: Floats
+    outcomes: Floats
+
+
 class Calibrations(NamedTuple):
     """Held-out rows by which sets are calibrated."""
 
@@ -31,23 +38,32 @@ class Calibrations(NamedTuple):
     def n_rows(self) -> int:
         return len(self.outcomes.ranks)
 
+    @classmethod
+    def of(cls, ranks: Sequence[Ranks]) -> Calibrations | None:
+        """Calibrate by the ranks of the true states in some blocks of rows; None if there is no row."""
+        states, outcomes = (np.concatenate(own) for own in zip(*ranks, strict=True))
+        if not len(outcomes):
+            return None
+        return cls(
+            Calibration("variables", states, MAX_SET_OUTCOMES), Calibration("outcomes", outcomes, MAX_SET_OUTCOMES)
+        )
 
-def calibrate(joint: BaseDistribution, codes: Codes, known: Sequence[bool]) -> Calibrations | None:
-    """Calibrate sets on rows with true states, if the states of some class variables are known.
 
-    Rows whose known states have probability zero say nothing, because there is no distribution given them; None if no
-    row is left.
+def true_ranks(joint: BaseDistribution, codes: Codes, known: Sequence[bool]) -> Ranks:
+    """Rank the true states and outcomes of rows, if the states of some class variables are known.
+
+    Rows whose known states have probability zero say nothing, because there is no distribution given them.
     """
     mask = np.array(known)
     if mask.any():
         evidence = np.where(mask, codes, NO_EVIDENCE)
         possible = np.flatnonzero(~np.isneginf(joint.log_prob_codes(evidence)))
         if not len(possible):
-            return None
+            return Ranks(np.empty((0, len(mask))), np.empty(0))
         joint, codes = joint.rows(possible).given_codes(evidence[possible]), codes[possible]
-    return Calibrations(
-        Calibration("variables", prediction_sets.true_state_ranks(joint, codes), MAX_SET_OUTCOMES),
-        Calibration("outcomes", prediction_sets.outcome_ranks(joint, codes, MAX_SET_OUTCOMES), MAX_SET_OUTCOMES),
+    return Ranks(
+        prediction_sets.true_state_ranks(joint, codes),
+        prediction_sets.outcome_ranks(joint, codes, MAX_SET_OUTCOMES),
     )
 
 

@@ -76,9 +76,9 @@ class Table:
     def distribution(self, name: str, kind: str, known: States | None) -> dict[str, Any] | None:
         """Return how the values of a column are distributed, for the editor of a row."""
         column = next(own for own in self.columns if own.name == name)
-        there = ~column.missing
-        found: dict[str, Any] = {"n": len(self), "missing": int(len(self) - there.sum())}
-        values = column.values[there]
+        present = ~column.missing
+        found: dict[str, Any] = {"n": len(self), "missing": int(len(self) - present.sum())}
+        values = column.values[present]
         if kind == "ignored":
             return None
         if kind == "category":

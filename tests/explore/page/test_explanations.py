@@ -116,3 +116,10 @@ def test_two_sets_of_known_states_side_by_side(view, survey):
     state = shown.url_state()["why"]["state"]
     with ignored_warnings():
         check_waterfall(shown, explain_difference(survey.model, survey.X, 3, "vote", state, given=given))
+
+
+@pytest.mark.parametrize("given", [{}, {"party": "Republican"}, {"party": "Republican", "self": "liberal"}])
+def test_class_variables_as_predicted_are_spoken_of_only_if_they_have_a_bar(view, survey, given):
+    shown = view(survey, index=7, given=given, why={"variable": "vote", "state": "Dole"})
+    bars = shown.locator(".waterfall .step th").all_inner_texts()
+    assert ("as predicted" in shown.text("#why > .note:last-of-type")) == any("(as predicted)" in one for one in bars)

@@ -138,7 +138,7 @@ function drawSets(answer, calibrated) {
   const rows = [...open, ...settled];
   const left = rows.slice(names.length > MANY + 2 ? MANY : rows.length);
   const why = calibrated
-    ? `Calibrated on ${plural(calibrated.n_rows, "row")} with known states: on rows like these, each set has the true state in ${sure} of cases, even if the model's probabilities are wrong.`
+    ? `Calibrated on ${plural(calibrated.n_rows, "row")} with known states: over all such rows together, each set has the true state in ${sure} of cases, even if the model's probabilities are wrong. For single rows it may be more or less.`
     : `Not calibrated: this relies on the model's own probabilities. Each set has the true state with at least ${sure}, if they are right.`;
   fill(find("sets"), title,
     el("p", { class: "note" }, why),

@@ -29,13 +29,13 @@ function drawComparison(data) {
     el("div", {}, el("dt", {}, el("i", { class: "key b" }), "B"), el("dd", {}, caseWords(page.state))));
   if (!data) return fill(panel, title, words);
   const rows = differences(data);
-  const same_ = same(caseOf(page.state), pinned);
+  const alike = same(caseOf(page.state), pinned);
   fill(panel, title, words,
-    same_ && el("p", { class: "note" }, "Both are the same as yet. Choose another row, change a value or say that a state is known."),
+    alike && el("p", { class: "note" }, "Both are the same as yet. Choose another row, change a value or say that a state is known."),
     rows.length > 0 && el("div", { class: "scroll" }, el("table", { id: "differences" },
       el("thead", {}, el("tr", {}, ["what differs", "A", "B"].map((one) => el("th", { scope: "col" }, one)))),
       el("tbody", {}, rows))),
-    !same_ && !page.state.why && el("p", { class: "note" }, "Choose ‘Why?’ beside a class variable to see what makes the difference."));
+    !alike && !page.state.why && el("p", { class: "note" }, "Choose ‘Why?’ beside a class variable to see what makes the difference."));
 }
 
 function differences({ first, after, firstRow, row }) {

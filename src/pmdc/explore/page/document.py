@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from pydantic_core import to_json
 
 SCRIPTS = (
     "words.js",
@@ -87,5 +88,5 @@ def _digest(text: str) -> str:
 
 def _data(start: dict[str, Any]) -> str:
     """Return JSON that cannot end the element it stands in."""
-    text = json.dumps(start, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = to_json(start, inf_nan_mode="null").decode()  # as the server writes its answers
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -34,11 +34,11 @@ function makeNode(classVariable, number) {
     if (others) others.setAttribute("aria-expanded", String(open));
     root.classList.toggle("expanded", open);
     const decision = own(data.after.prediction, name);
-    const true_ = data.truth && own(data.truth, name);
+    const truth = data.truth && own(data.truth, name);
     const isKnown = own(data.given, name) !== undefined;
-    const judged = true_ !== null && true_ !== undefined && !isKnown;
-    verdict.textContent = judged ? (same(true_, decision) ? "right" : "wrong") : isKnown ? "known" : "";
-    verdict.className = "verdict " + (judged ? (same(true_, decision) ? "good" : "bad") : "");
+    const judged = truth !== null && truth !== undefined && !isKnown;
+    verdict.textContent = judged ? (same(truth, decision) ? "right" : "wrong") : isKnown ? "known" : "";
+    verdict.className = "verdict " + (judged ? (same(truth, decision) ? "good" : "bad") : "");
     root.classList.toggle("is-known", isKnown);
     far.lastChild.replaceChildren(term(decision, 40), ` ${percent(probabilities[states.findIndex((one) => same(one, decision))] ?? 0)}`);
     far.setAttribute("aria-label", `${shorten(name)}: predicted ${shorten(show(decision))}. Zoom in`);

@@ -34,7 +34,7 @@ function drawWhy(answer) {
     sets.length > 0 && el("p", { class: "note" }, "Left out, because several states are possible: ", listed(sets), "."),
     waterfall(answer, pinned),
     el("p", { class: "note" }, "Bars to the right speak for the state, bars to the left against it. They add up in log-odds: +0.7 doubles the odds, +2.3 multiplies them by ten.",
-      answer.contributions.some(isPredicted) && " A class variable ‘as predicted’ is not known, but the values of this case say something about it: see ‘through what’."),
+      shownSteps(answer.contributions).some(isPredicted) && " A class variable ‘as predicted’ is not known, but the values of this case say something about it: see ‘through what’."),
     drawWarnings(answer.warnings));
 }
 
@@ -70,10 +70,15 @@ function sentence(answer, compared) {
     opposing.length ? ["; ", phrase(opposing[0]), up ? " speaks against it." : " speaks for it."] : "."];
 }
 
+/** The contributions that have a bar of their own. */
+function shownSteps(contributions) {
+  const visible = contributions.filter((one) => Math.abs(one.contribution) >= VISIBLE).length;
+  return contributions.slice(0, Math.min(visible, visible > BARS + 1 ? BARS : BARS + 1));
+}
+
 function waterfall(answer, compared) {
   const { base, contributions } = answer;
-  const visible = contributions.filter((one) => Math.abs(one.contribution) >= VISIBLE).length;
-  const largest = contributions.slice(0, Math.min(visible, visible > BARS + 1 ? BARS : BARS + 1));
+  const largest = shownSteps(contributions);
   const others = contributions.slice(largest.length);
   const steps = largest.map((one) => ({ ...one, label: about(one, compared) }));
   if (others.length) steps.push({ name: null, label: plural(others.length, "other"), contribution: others.reduce((sum, one) => sum + one.contribution, 0), standard_error: Math.hypot(...others.map((one) => one.standard_error)) });
