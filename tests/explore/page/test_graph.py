@@ -47,6 +47,18 @@ def test_names_can_be_read_at_first(view, sixty):
     assert shown.locator(".node-name:visible").count() == 0  # boxes are summaries when they are small
 
 
+def test_the_first_view_has_no_empty_space_beside_the_graph(view, sixty):
+    shown = view(sixty)
+    sides = shown.evaluate(
+        """() => {
+            const [outer, inner] = ['viewport', 'canvas'].map(one => document.getElementById(one).getBoundingClientRect());
+            return [inner.left - outer.left, outer.right - inner.right, inner.width - outer.width];
+        }"""
+    )
+    assert sides[2] > 0
+    assert max(sides[:2]) < 40
+
+
 def test_zoom_by_buttons_wheel_and_fit(view, sixty):
     shown = view(sixty)
     *_, first = camera(shown)

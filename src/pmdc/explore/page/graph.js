@@ -38,7 +38,10 @@ function drawLayout(layout) {
     camera.of = layout;
     find("viewport").style.height = `${layout.height + 2 * MARGIN}px`;
     fit();
-    if (camera.scale < LEGIBLE) center(shown.wanted ?? page.state.why?.variable ?? topmost(layout), LEGIBLE);
+    if (camera.scale < LEGIBLE) {
+      center(shown.wanted ?? page.state.why?.variable ?? topmost(layout), LEGIBLE);
+      if (!shown.wanted) keepToEdges();
+    }
   }
   if (shown.wanted !== null && shown.nodes.has(shown.wanted)) zoomTo(shown.wanted);
   shown.wanted = null;
@@ -162,6 +165,15 @@ function center(name, scale) {
   camera.scale = scale;
   camera.x = clientWidth / 2 - (offsetLeft + offsetWidth / 2) * scale;
   camera.y = clientHeight / 2 - (offsetTop + offsetHeight / 2) * scale;
+  place();
+}
+
+/** Leave no space beside a graph that is larger than the viewport. */
+function keepToEdges() {
+  const { clientWidth, clientHeight } = find("viewport");
+  const within = (at, room, size) => (size + 2 * MARGIN <= room ? (room - size) / 2 : Math.min(MARGIN, Math.max(room - size - MARGIN, at)));
+  camera.x = within(camera.x, clientWidth, shown.layout.width * camera.scale);
+  camera.y = within(camera.y, clientHeight, shown.layout.height * camera.scale);
   place();
 }
 
