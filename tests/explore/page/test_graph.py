@@ -51,7 +51,8 @@ def test_the_first_view_has_no_empty_space_beside_the_graph(view, sixty):
     shown = view(sixty)
     sides = shown.evaluate(
         """() => {
-            const [outer, inner] = ['viewport', 'canvas'].map(one => document.getElementById(one).getBoundingClientRect());
+            const box = name => document.getElementById(name).getBoundingClientRect();
+            const [outer, inner] = [box('viewport'), box('canvas')];
             return [inner.left - outer.left, outer.right - inner.right, inner.width - outer.width];
         }"""
     )
